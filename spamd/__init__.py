@@ -1,0 +1,1 @@
+"""spamd, a spam-filtering mail service daemon."""
