@@ -1,0 +1,76 @@
+"""One `ScanReport` holds everything known about one scan.
+
+Header fields, SMTP reply, log line, metrics, history row and explanation are all rendered from it, so
+they can't disagree. The fields follow SpamAssassin's well-known shape, so that Sieve rules written
+for it work unchanged: `X-Spam-Status` begins with "Yes" or "No", `X-Spam-Flag: YES` stands on spam
+only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+
+from spamd.bayes.decision import Action, Verdict
+from spamd.message.features import Features
+
+PROBABILITY_FLOOR = 1e-9
+"""Scores are log-odds of a probability clipped to [1e-9, 1 − 1e-9], hence between −20.7 and 20.7."""
+
+WANTED = {Verdict.HAM: "No", Verdict.UNSURE: "No", Verdict.UNSCANNED: "No", Verdict.SPAM: "Yes"}
+
+
+def log_odds(probability: float) -> float:
+    """Return ln(p / (1 − p)) of a probability clipped to [`PROBABILITY_FLOOR`, 1 − it]."""
+    clipped = min(max(probability, PROBABILITY_FLOOR), 1.0 - PROBABILITY_FLOOR)
+    return log(clipped / (1.0 - clipped))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReport:
+    """What one scan found.
+
+    id            our id of the message, with its keyed check (`message.identity.new_id`)
+    probability   P(spam) in 0 … 1; None when the message was not scanned
+    required      the probability from which the verdict is spam
+    reason        one clause on how the verdict came about
+    scores        each head's score (log-odds of spam, finite)
+    known         tokens of the message that the corpus knows, out of `tokens`
+    duration_s    CPU-bound time from bytes to verdict, in seconds
+    features      what was scored; None when the message was not scanned
+    """
+
+    id: str
+    verdict: Verdict
+    action: Action
+    reason: str
+    probability: float | None
+    required: float
+    scores: Mapping[str, float]
+    size_bytes: int
+    tokens: int
+    known: int
+    duration_s: float
+    features: Features | None
+
+    @property
+    def digest(self) -> bytes:
+        """Return the identity of the message, empty when it was not scanned."""
+        return self.features.digest if self.features else b""
+
+    def fields(self) -> list[tuple[str, str]]:
+        """Return the header fields that go on top of the message, in order."""
+        status = (
+            f"{WANTED[self.verdict]}, score={log_odds(self._shown_probability):.1f}"
+            f" required={log_odds(self.required):.1f} verdict={self.verdict} ({self.reason})"
+        )
+        fields = [("X-Spam-Status", status)]
+        if self.verdict is Verdict.SPAM:
+            fields.append(("X-Spam-Flag", "YES"))
+        if self.probability is not None:
+            fields.append(("X-Spam-Probability", f"{self.probability:.6f}"))
+        fields.append(("X-Spam-Id", self.id))
+        return fields
+
+    @property
+    def _shown_probability(self) -> float:
+        return 0.5 if self.probability is None else self.probability
