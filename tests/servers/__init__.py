@@ -1,0 +1,1 @@
+"""Fixtures that start real servers; nothing here is used by spamd itself."""
