@@ -218,7 +218,7 @@ class Server(ABC):
 
         def answers() -> bool:
             if not self.running:
-                raise ServerError(f"{self.name} ended at its start{self.log_tail()}")
+                raise ServerError(f"{self.name} ended at its start")
             return self.is_ready()
 
         try:
@@ -281,7 +281,11 @@ class Server(ABC):
             raise ServerError(f"{error}{self.log_tail()}") from None
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.close()
