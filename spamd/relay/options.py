@@ -1,0 +1,252 @@
+"""What an admin can set about the relay: where it listens, its limits, its next hop, its TLS.
+
+Each class is one section of `config/spamd.toml`. A value that can't work raises ValueError with a
+sentence that names the key.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from spamd.relay.urls import Listener, parse_listener, parse_next_hop
+
+MIB = 1024 * 1024
+
+
+class BareNewlines(StrEnum):
+    """What happens to a bare CR or LF in DATA; it is never passed on as it came."""
+
+    NORMALIZE = "normalize"  # LF becomes CRLF, CR a blank, as Postfix does it
+    REJECT = "reject"  # 550 5.5.2 at the end of data
+
+
+class OnFault(StrEnum):
+    """What happens to a message that could not be judged; it is never refused for good."""
+
+    ACCEPT = "accept"  # goes on, marked as not scanned
+    DEFER = "defer"  # 451, the client tries again
+
+
+class Received(StrEnum):
+    """Whether our trace field is added."""
+
+    AUTO = "auto"  # unless the next hop is told the real client by XCLIENT or PROXY
+    ON = "on"
+    OFF = "off"
+
+
+class NextHopTls(StrEnum):
+    """How the connection to an SMTP next hop is protected."""
+
+    NONE = "none"
+    OPPORTUNISTIC = "opportunistic"  # when the next hop offers it, whatever its certificate
+    REQUIRED = "required"  # else nothing is sent
+
+
+class Mixed(StrEnum):
+    """How several final replies of an LMTP next hop become the one reply of an SMTP session."""
+
+    DEFER = "defer"  # 451 when they differ: no loss, possibly a repeat
+    SINGLE = "single"  # one recipient a transaction, the others get 452 4.5.3: exact, slower
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayOptions:
+    """The section `relay`.
+
+    listen                   addresses for SMTP, "host:port" or "[v6]:port"; loopback so that a fresh
+                             installation is no open relay
+    listen_tls               addresses where TLS begins at once (RFC 8314, port 465)
+    listen_lmtp              addresses for LMTP, "host:port" or "unix:/path"
+    workers                  equal processes on the same ports; 0 is one per core. One is enough for
+                             about 400 mails a second
+    hostname                 our name in greetings and Received; empty takes the machine's
+    max_message_bytes        larger messages get 552; 50 MiB is what large providers accept
+    max_recipients           accepted recipients of one message, then 452 4.5.3; RFC 5321 §4.5.3.1.8
+                             asks for at least 100
+    memory_bytes             mail held in memory by one worker; above it messages go to disk at once
+    spool_above_bytes        a message larger than this goes to disk while it arrives
+    spool_bytes              mail on disk by one worker; above it 452 4.3.1
+    spool_directory          where; empty takes the system's folder for temporary files
+    inspect_bytes            of a spooled message this much from its start is judged; words beyond it
+                             do not change a verdict
+    max_connections          of one worker, then 421 4.7.0
+    max_connections_per_client  from one address (one /64 of IPv6), trusted networks excepted
+    max_turns_without_mail   pauses between commands without a mail, then 421 4.7.0 (Postfix: 100
+                             junk commands)
+    max_bad_commands         wrong commands of a session, then 421 4.7.0 (Postfix: 20)
+    command_timeout_s        waiting for the next command; RFC 5321 §4.5.3.2.7: at least 5 minutes
+    data_timeout_s           waiting for the next block of a message; RFC 5321 §4.5.3.2.5: 3 minutes
+    data_grace_s             after this a message must have come at `data_rate` on average
+    data_rate                octets a second; a modem does 5,000
+    session_timeout_s        end of a session that brings no mail
+    inspect_timeout_s        for the verdict; Postfix gives a filter 100 s for everything
+    content_timeout_s        from the end of data to our final reply; RFC 5321 §4.5.3.2.6: the client
+                             waits 10 minutes
+    tls_handshake_s          for STARTTLS and TLS from the start
+    proxy_header_s           for the PROXY header; the client's proxy sends it at once
+    drain_s                  a stopping worker finishes its messages within this time
+    bare_newline             bare CR or LF in DATA: "normalize" or "reject"
+    on_fault                 a message that could not be judged: "accept" unscanned or "defer"
+    trusted_networks         who may name another client by XCLIENT, XFORWARD or PROXY
+    proxy_protocol           connections from trusted networks begin with a PROXY header
+    received                 our Received field: "auto", "on" or "off"
+    """
+
+    listen: tuple[str, ...] = ("127.0.0.1:8025",)
+    listen_tls: tuple[str, ...] = ()
+    listen_lmtp: tuple[str, ...] = ()
+    workers: int = 1
+    hostname: str = ""
+    max_message_bytes: int = 50 * MIB
+    max_recipients: int = 1000
+    memory_bytes: int = 64 * MIB
+    spool_above_bytes: int = 1 * MIB
+    spool_bytes: int = 2048 * MIB
+    spool_directory: str = ""
+    inspect_bytes: int = 4 * MIB
+    max_connections: int = 1000
+    max_connections_per_client: int = 100
+    max_turns_without_mail: int = 100
+    max_bad_commands: int = 20
+    command_timeout_s: float = 300.0
+    data_timeout_s: float = 180.0
+    data_grace_s: float = 600.0
+    data_rate: float = 500.0
+    session_timeout_s: float = 3600.0
+    inspect_timeout_s: float = 30.0
+    content_timeout_s: float = 540.0
+    tls_handshake_s: float = 30.0
+    proxy_header_s: float = 5.0
+    drain_s: float = 30.0
+    bare_newline: BareNewlines = BareNewlines.NORMALIZE
+    on_fault: OnFault = OnFault.ACCEPT
+    trusted_networks: tuple[str, ...] = ()
+    proxy_protocol: bool = False
+    received: Received = Received.AUTO
+
+    def __post_init__(self) -> None:
+        if not self.listeners:
+            raise ValueError("relay.listen, listen_tls and listen_lmtp are all empty")
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            least = 0 if name in {"workers", "max_connections_per_client"} else 1e-3
+            if isinstance(value, int | float) and not isinstance(value, bool) and value < least:
+                raise ValueError(f"relay.{name} must be above {int(least)}, not {value}")
+        if self.max_message_bytes > self.spool_bytes:
+            raise ValueError("relay.spool_bytes must hold one message of relay.max_message_bytes")
+        if self.spool_above_bytes > self.memory_bytes:
+            raise ValueError("relay.memory_bytes must hold one message of relay.spool_above_bytes")
+        if self.proxy_protocol and not self.trusted_networks:
+            raise ValueError("relay.proxy_protocol needs relay.trusted_networks: who may send it")
+        for network in self.trusted_networks:
+            try:
+                ipaddress.ip_network(network)
+            except ValueError as error:
+                raise ValueError(f"relay.trusted_networks: {error}") from None
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Return every address to listen on, with what is spoken there."""
+        return (
+            *(parse_listener(text, key="relay.listen") for text in self.listen),
+            *(parse_listener(text, key="relay.listen_tls", tls=True) for text in self.listen_tls),
+            *(
+                parse_listener(text, key="relay.listen_lmtp", lmtp=True)
+                for text in self.listen_lmtp
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextHopOptions:
+    """The section `next_hop`.
+
+    url                 where mail goes: smtp://host:port, lmtp://host:port, lmtp+unix:///path,
+                        maildir:///path (with {address}, {local} or {domain} in it, one per recipient)
+    fallback            tried in this order when `url` can't be reached
+    routes              recipient domain → URL, for mail that goes elsewhere; ".example.org" is every
+                        name below example.org
+    tls                 STARTTLS towards smtp:// next hops: "none", "opportunistic" or "required"
+    tls_verify          with "required", the certificate must be valid for the host's name
+    tls_ca_file         certificates to trust; empty takes the system's
+    xclient             tell the next hop the real client by XCLIENT (it must allow us to)
+    xforward            tell it by XFORWARD, for its log, when it offers that
+    proxy_protocol      begin each connection with a PROXY v2 header that names the client
+    own_helo            greet the next hop with our own name instead of the client's
+    mixed_replies       SMTP in, LMTP out, recipients answered differently: "defer" or "single"
+    auth                pass AUTH through, over TLS only, when the next hop offers it
+    maildir_create      make missing Maildirs; without it an unknown recipient gets 550 5.1.1
+    maildir_junk        folder for mail judged spam, a Maildir++ folder inside the Maildir
+    connect_timeout_s   for the connection
+    greeting_timeout_s  for its banner and its answer to EHLO
+    command_timeout_s   for its answer to MAIL, RCPT, RSET; the client waits 5 minutes
+    data_timeout_s      for its 354; our client has got ours already
+    block_timeout_s     for taking a block of the message; RFC 5321 §4.5.3.2.5: 3 minutes
+    keepalive_s         a NOOP as often as this while a message arrives or is judged; Postfix ends
+                        sessions idle for 300 s
+    """
+
+    url: str = "maildir://./var/mail"
+    fallback: tuple[str, ...] = ()
+    routes: Mapping[str, str] = field(default_factory=dict)
+    tls: NextHopTls = NextHopTls.OPPORTUNISTIC
+    tls_verify: bool = True
+    tls_ca_file: str = ""
+    xclient: bool = False
+    xforward: bool = True
+    proxy_protocol: bool = False
+    own_helo: bool = False
+    mixed_replies: Mixed = Mixed.DEFER
+    auth: bool = False
+    maildir_create: bool = True
+    maildir_junk: str = "Junk"
+    connect_timeout_s: float = 30.0
+    greeting_timeout_s: float = 60.0
+    command_timeout_s: float = 240.0
+    data_timeout_s: float = 110.0
+    block_timeout_s: float = 170.0
+    keepalive_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        parse_next_hop(self.url, key="next_hop.url")
+        for url in self.fallback:
+            parse_next_hop(url, key="next_hop.fallback")
+        for domain, url in self.routes.items():
+            parse_next_hop(url, key=f"next_hop.routes.{domain}")
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
+                raise ValueError(f"next_hop.{name} must be above 0, not {value}")
+        if self.xclient and self.proxy_protocol:
+            raise ValueError("next_hop.xclient and next_hop.proxy_protocol exclude each other")
+        if not self.maildir_junk.isprintable() or set(self.maildir_junk) & set("/\\"):
+            raise ValueError("next_hop.maildir_junk is the name of a folder, without slashes")
+
+    @property
+    def names_client(self) -> bool:
+        """Tell whether the next hop learns the real client's address and acts on it."""
+        return self.xclient or self.proxy_protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsOptions:
+    """The section `tls`: our own certificate. It is read again on SIGHUP.
+
+    certificate      PEM file with our certificate and its chain; empty offers no TLS
+    key              PEM file with its key; empty when the certificate's file holds it
+    minimum_version  "1.2" or "1.3"; 1.0 and 1.1 are dead (RFC 8996)
+    required         refuse mail in clear with 530
+    """
+
+    certificate: str = ""
+    key: str = ""
+    minimum_version: str = "1.2"
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        if self.minimum_version not in {"1.2", "1.3"}:
+            raise ValueError('tls.minimum_version is "1.2" or "1.3"')
+        if (self.required or self.key) and not self.certificate:
+            raise ValueError("tls.required and tls.key need tls.certificate")
