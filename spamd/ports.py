@@ -5,10 +5,15 @@ The relay asks an `Inspector`, training works on a `UnitOfWork`, everything that
 tests use the in-memory twins of `tests/fakes.py`.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from enum import IntFlag
 from typing import Protocol
 
+from spamd.bayes.decision import Verdict
 from spamd.message.envelope import Envelope
+from spamd.message.features import Features
 from spamd.report import ScanReport
 from spamd.sample import Label
 
@@ -68,4 +73,210 @@ class Observer(Protocol):
 
     def failed(self, event: str, error: BaseException, **details: str | float) -> None:
         """Tell of a fault that someone should look at; the traceback goes to the log, never to a peer."""
+        ...
+
+
+# ── feedback: what people do with their mail ────────────────────────────────────────────────────
+
+
+class Place(IntFlag):
+    """Where in an account a mail lies or lay; as flags, all the places it was seen in."""
+
+    INBOX = 1
+    JUNK = 2
+    OTHER = 4  # any folder that is neither of the above nor excluded (Trash, Sent, …)
+    MARKED_SPAM = 8  # it carried the keyword $Junk
+    MARKED_HAM = 16  # it carried the keyword $NotJunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What we said about a mail, and what it was taught as.
+
+    scanned   when we judged it (UTC); None: never, or forgotten since
+    verdict   what we said then; None like `scanned`
+    label     the lesson in force; None: it was not taught
+    source    where that lesson came from ("imap", "cli", …); None like `label`
+    before    probability before that lesson was learned, after: and after it
+    """
+
+    digest: bytes
+    scanned: datetime | None = None
+    verdict: Verdict | None = None
+    label: Label | None = None
+    source: str | None = None
+    before: float | None = None
+    after: float | None = None
+
+
+class History(Protocol):
+    """What we know about mails: the `scan` and `lesson` tables, read only."""
+
+    async def by_id(self, ids: Sequence[str]) -> Mapping[str, Known]:
+        """Return what is known under each of our ids; forged and unknown ones are left out."""
+        ...
+
+    async def by_digest(self, digests: Sequence[bytes]) -> Mapping[bytes, Known]:
+        """Return what is known under each digest, scanned or only taught; unknown: left out."""
+        ...
+
+    async def kept(self, digest: bytes) -> Features | None:
+        """Return the features as they were scanned, None when they are no longer kept."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """How far a folder was read. One row for each (account, folder).
+
+    account    "user@host:port" or "maildir:/path"
+    folder     the folder's name as people see it (decoded)
+    validity   UIDVALIDITY; 0: the server has none
+    next_uid   the first UID that was not looked at
+    modseq     highest CONDSTORE mod-sequence looked at; 0: the server has none
+    messages   how many messages the folder held
+    first_look UIDs below this one lay there when the folder was seen first: no lessons
+    marked     UIDs seen with $Junk or $NotJunk, as an IMAP sequence set ("3:7,12"), may be long
+    time       when this was written (UTC)
+    """
+
+    account: str
+    folder: str
+    validity: int
+    next_uid: int
+    modseq: int
+    messages: int
+    first_look: int
+    marked: str
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """A mail that could not be learned. One row for each (account, folder, uid).
+
+    uid        IMAP UID or Maildir base name, as text
+    attempts   how often it was tried; it is given up at `feedback.attempts`
+    reason     one sentence
+    """
+
+    account: str
+    folder: str
+    validity: int
+    uid: str
+    attempts: int
+    reason: str
+    time: datetime
+
+
+class Mailboxes(Protocol):
+    """What the feedback watchers remember between two looks; small, in the database.
+
+    `traces` are 16 bytes each: the fingerprint of a mail's header, enough to recognise it in another
+    folder. They are kept for each account, with all places the mail was seen in, or-ed together.
+    """
+
+    async def cursors(self, account: str) -> Mapping[str, Cursor]:
+        """Return the cursors of an account by folder."""
+        ...
+
+    async def seen(self, account: str, traces: Sequence[bytes]) -> Mapping[bytes, Place]:
+        """Return where mails were seen so far; those never seen are left out."""
+        ...
+
+    async def save(
+        self, cursor: Cursor | None, account: str, traces: Mapping[bytes, Place]
+    ) -> None:
+        """Write a cursor and add places to traces, in one transaction."""
+        ...
+
+    async def forget(self, account: str, folder: str) -> None:
+        """Remove the cursor of a folder that is gone; its traces stay."""
+        ...
+
+    async def park(self, parked: Parked) -> None:
+        """Insert or replace one row of the mails that could not be learned."""
+        ...
+
+    async def parked(self, account: str | None = None) -> Sequence[Parked]:
+        """Return the mails that could not be learned, of one account or of all, oldest first."""
+        ...
+
+    async def unpark(self, account: str, folder: str, uid: str) -> None:
+        """Remove a row of `park`; nothing happens when it is not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A lesson that waits for a review: it belongs to a burst that contradicts the model.
+
+    number        given by the store, 0 before
+    probability   what the model says of the mail, 0 … 1
+    """
+
+    number: int
+    features: Features
+    label: Label
+    source: str
+    actor: str
+    probability: float
+    reason: str
+    time: datetime
+
+
+class HeldLessons(Protocol):
+    """Lessons that were not learned yet; `spamd lessons held|release|drop`."""
+
+    async def hold(self, held: Sequence[Held]) -> None:
+        """Store lessons; one with the same digest as another replaces it."""
+        ...
+
+    async def held(self) -> Sequence[Held]:
+        """Return the lessons that wait, oldest first."""
+        ...
+
+    async def drop(self, numbers: Sequence[int]) -> int:
+        """Remove lessons and return how many there were."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseHolder:
+    """Who holds a lease, and since when and until when it was last renewed (UTC)."""
+
+    holder: str
+    renewed: datetime
+    expires: datetime
+
+
+class Leases(Protocol):
+    """Named leases in the database: of several equal workers one does the work."""
+
+    async def acquire(self, name: str, holder: str, seconds: float) -> bool:
+        """Take or renew a lease; False while somebody else's has not run out."""
+        ...
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give a lease back; nothing happens when it is not ours."""
+        ...
+
+    async def holder(self, name: str) -> LeaseHolder | None:
+        """Return who holds a lease, None when nobody does or it has run out."""
+        ...
+
+
+class ReportDesk(Protocol):
+    """Takes mail sent to the report addresses (`spam@…`, `ham@…`); asked by the relay."""
+
+    def label_for(self, recipient: bytes) -> Label | None:
+        """Return what mail to this address (without angle brackets) teaches, None for any other."""
+        ...
+
+    async def take(self, content: bytes, label: Label, actor: str) -> str:
+        """Learn the mails attached to a report and return the receipt, one line of ASCII text.
+
+        Raises:
+            TemporaryError: nothing was learned; the client may come again.
+        """
         ...
