@@ -52,7 +52,8 @@ class Scanner:
     ) -> None:
         self._model = model
         self._decision = decision
-        self._required = thresholds(decision).spam
+        bounds = thresholds(decision)
+        self._required = bounds.get("tag", bounds.get("reject", 1.0))
         self._tokenizer = tokenizer
         self._clock = clock
         self._key = key
