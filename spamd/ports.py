@@ -93,16 +93,18 @@ class Place(IntFlag):
 class Known:
     """What we said about a mail, and what it was taught as.
 
-    scanned   when we judged it (UTC); None: never, or forgotten since
-    verdict   what we said then; None like `scanned`
-    label     the lesson in force; None: it was not taught
-    source    where that lesson came from ("imap", "cli", …); None like `label`
-    before    probability before that lesson was learned, after: and after it
+    scanned      when we judged it (UTC); None: never, or forgotten since
+    verdict      what we said then; None like `scanned`
+    probability  of spam, as we said it then; None like `scanned`
+    label        the lesson in force; None: it was not taught
+    source       where that lesson came from ("imap", "cli", …); None like `label`
+    before       probability before that lesson was learned, after: and after it
     """
 
     digest: bytes
     scanned: datetime | None = None
     verdict: Verdict | None = None
+    probability: float | None = None
     label: Label | None = None
     source: str | None = None
     before: float | None = None
@@ -136,7 +138,7 @@ class Cursor:
     modseq     highest CONDSTORE mod-sequence looked at; 0: the server has none
     messages   how many messages the folder held
     first_look UIDs below this one lay there when the folder was seen first: no lessons
-    marked     UIDs seen with $Junk or $NotJunk, as an IMAP sequence set ("3:7,12"), may be long
+    marked     UIDs seen with $Junk and with $NotJunk, as "3:7,12/8"; may be long
     time       when this was written (UTC)
     """
 
@@ -172,8 +174,8 @@ class Parked:
 class Mailboxes(Protocol):
     """What the feedback watchers remember between two looks; small, in the database.
 
-    `traces` are 16 bytes each: the fingerprint of a mail's header, enough to recognise it in another
-    folder. They are kept for each account, with all places the mail was seen in, or-ed together.
+    `traces` are 16 bytes each: the fingerprint of a mail's header, enough to recognise it in
+    another folder. They are kept for each account, with all places the mail was seen in, or-ed.
     """
 
     async def cursors(self, account: str) -> Mapping[str, Cursor]:
