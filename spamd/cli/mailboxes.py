@@ -1,0 +1,223 @@
+"""Mail in files: Maildir, mbox, directory of files, one file, or standard input.
+
+Bytes all the way; nothing is written, and modification times stay. What can't be read is yielded
+as `Unreadable` with the reason, so that one bad file never stops a thousand good ones and is never
+passed over in silence. The kinds:
+
+    Maildir      a directory with `cur` or `new`: both are read, `tmp` is not. Its dot-folders
+                 (`.Junk`) are separate mailboxes: read only when named.
+    directory    every file in it that is not hidden; its sub-directories likewise.
+    mbox         a file that begins with a "From " line and holds more than one message, or is
+                 called *.mbox. A message begins at "From address date" behind a blank line, so a
+                 sentence that starts with "From" splits nothing; ">From" is unescaped (mboxrd).
+    file         one message as it stands; a leading "From " line is left to the parser.
+    -            standard input: one message or an mbox.
+"""
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+STDIN = "-"
+
+LARGEST_BYTES = 128 * 1024 * 1024
+"""A larger single message is no mail (servers stop at 50 MB) but would fill the memory."""
+
+POSTMARK = re.compile(rb"From .*\b\d{1,2}:\d\d\b.*\b\d{4}\b")
+"""First line of a message in an mbox: "From address date", the date with a time and a year."""
+
+ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
+LOOKS = 3
+"""Attempts to find a Maildir message that a mail program is just renaming."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """One message: `name` is its path, with "#n" behind it in an mbox."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A message, file or directory that could not be read, and why."""
+
+    name: str
+    reason: str
+
+
+def read(paths: Iterable[str]) -> Iterator[Mail | Unreadable]:
+    """Yield every message of the given mailboxes, in the order of their names."""
+    for path in paths:
+        if path == STDIN:
+            yield from _stream(sys.stdin.buffer, STDIN, mbox=False)
+        else:
+            yield from _path(Path(path))
+
+
+def size_bytes(paths: Iterable[str]) -> int | None:
+    """Return the size of all that `read` would yield, for a progress bar; None if unknown."""
+    total = 0
+    for path in paths:
+        if path == STDIN:
+            return None
+        for file in _files(Path(path)):
+            if isinstance(file, Path):
+                try:
+                    total += file.stat().st_size
+                except OSError:
+                    continue
+    return total
+
+
+def _path(path: Path) -> Iterator[Mail | Unreadable]:
+    for file in _files(path):
+        if isinstance(file, Unreadable):
+            yield file
+        else:
+            yield from _file(file)
+
+
+def _files(path: Path) -> Iterator[Path | Unreadable]:
+    """Yield the files of a mailbox."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISDIR(mode):
+            yield path
+            return
+        names = sorted(os.scandir(path), key=lambda entry: entry.name)
+    except OSError as error:
+        yield Unreadable(name=str(path), reason=_reason(error))
+        return
+    if any(entry.name in {"cur", "new"} and entry.is_dir() for entry in names):
+        yield from _maildir(path)
+        return
+    for entry in names:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(Path(entry.path))
+        elif not entry.is_dir():
+            yield Path(entry.path)
+
+
+def _maildir(path: Path) -> Iterator[Path | Unreadable]:
+    found: list[Path] = []
+    for folder in ("new", "cur"):
+        try:
+            found += [Path(entry.path) for entry in os.scandir(path / folder) if entry.is_file()]
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield Unreadable(name=str(path / folder), reason=_reason(error))
+    # The base name begins with the time of delivery, so this is the order in which mail came.
+    yield from sorted((file for file in found if file.name[0] != "."), key=lambda file: file.name)
+
+
+def _file(path: Path) -> Iterator[Mail | Unreadable]:
+    try:
+        with _opened(path) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                yield Unreadable(name=str(path), reason="not a regular file")
+                return
+            yield from _stream(file, str(path), mbox=path.suffix.lower() in {".mbox", ".mbx"})
+    except OSError as error:
+        yield Unreadable(name=str(path), reason=_reason(error))
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file; one of a Maildir also under the name that changed flags have given it."""
+    for _ in range(LOOKS):
+        try:
+            # A FIFO must not wait for its writer.
+            return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        except FileNotFoundError:
+            path = _renamed(path) or path
+    raise FileNotFoundError(2, "it vanished while the mailbox was read")
+
+
+def _renamed(path: Path) -> Path | None:
+    """Return where a Maildir message is now: other flags, or moved from `new` to `cur`."""
+    if path.parent.name not in {"cur", "new"}:
+        return None
+    base = path.name.partition(":")[0]
+    for folder in ("cur", "new"):
+        try:
+            for file in (path.parent.parent / folder).iterdir():
+                if file.name.partition(":")[0] == base:
+                    return file
+        except OSError:
+            continue
+    return None
+
+
+def _stream(file: BinaryIO, name: str, *, mbox: bool) -> Iterator[Mail | Unreadable]:
+    """Yield the messages of an open file: several if it is an mbox."""
+    head = file.readline(LARGEST_BYTES)
+    if POSTMARK.match(head):
+        yield from _messages(file, head, name, mbox=mbox)
+        return
+    content = head + file.read(LARGEST_BYTES + 1 - len(head))
+    if name == STDIN and not content:
+        yield Unreadable(name=name, reason="standard input is empty")
+    elif len(content) > LARGEST_BYTES:
+        yield _too_large(name)
+    else:
+        yield Mail(name=name, content=content)
+
+
+def _messages(
+    file: BinaryIO, postmark: bytes, name: str, *, mbox: bool
+) -> Iterator[Mail | Unreadable]:
+    parts = _split(file)
+    first = next(parts)
+    second = next(parts, None)
+    if second is None and not mbox:
+        whole = first if first is None else postmark + first
+        yield _too_large(name) if whole is None else Mail(name=name, content=whole)
+        return
+    rest = parts if second is None else chain((second,), parts)
+    for number, part in enumerate(chain((first,), rest), start=1):
+        label = f"{name}#{number}"
+        yield _too_large(label) if part is None else Mail(name=label, content=_delivered(part))
+
+
+def _split(file: BinaryIO) -> Iterator[bytes | None]:
+    """Yield each message of an mbox whose first postmark was read; None for one too large."""
+    lines: list[bytes] = []
+    size = 0
+    blank = False
+    for line in iter(lambda: file.readline(LARGEST_BYTES), b""):
+        if blank and POSTMARK.match(line):
+            yield b"".join(lines) if size <= LARGEST_BYTES else None
+            lines, size, blank = [], 0, False
+            continue
+        blank = line in {b"\n", b"\r\n"}
+        size += len(line)
+        if size <= LARGEST_BYTES:
+            lines.append(line)
+    yield b"".join(lines) if size <= LARGEST_BYTES else None
+
+
+def _delivered(part: bytes) -> bytes:
+    """Return a message of an mbox as it was before: "From" unescaped, the mbox's blank line off."""
+    for blank in (b"\r\n\r\n", b"\n\n"):
+        if part.endswith(blank):
+            part = part[: -len(blank) // 2]
+            break
+    return ESCAPED.sub(rb"\1", part)
+
+
+def _too_large(name: str) -> Unreadable:
+    return Unreadable(name=name, reason=f"larger than {LARGEST_BYTES // 2**20} MiB")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
