@@ -55,8 +55,8 @@ class Mixed(StrEnum):
 class RelayOptions:
     """The section `relay`.
 
-    listen                   addresses for SMTP, "host:port" or "[v6]:port"; loopback so that a fresh
-                             installation is no open relay
+    listen                   addresses for SMTP, "host:port" or "[v6]:port"; loopback so that a
+                             fresh installation is no open relay
     listen_tls               addresses where TLS begins at once (RFC 8314, port 465)
     listen_lmtp              addresses for LMTP, "host:port" or "unix:/path"
     workers                  equal processes on the same ports; 0 is one per core. One is enough for
@@ -69,8 +69,8 @@ class RelayOptions:
     spool_above_bytes        a message larger than this goes to disk while it arrives
     spool_bytes              mail on disk by one worker; above it 452 4.3.1
     spool_directory          where; empty takes the system's folder for temporary files
-    inspect_bytes            of a spooled message this much from its start is judged; words beyond it
-                             do not change a verdict
+    inspect_bytes            of a spooled message this much from its start is judged; words beyond
+                             it do not change a verdict
     max_connections          of one worker, then 421 4.7.0
     max_connections_per_client  from one address (one /64 of IPv6), trusted networks excepted
     max_turns_without_mail   pauses between commands without a mail, then 421 4.7.0 (Postfix: 100
@@ -82,8 +82,8 @@ class RelayOptions:
     data_rate                octets a second; a modem does 5,000
     session_timeout_s        end of a session that brings no mail
     inspect_timeout_s        for the verdict; Postfix gives a filter 100 s for everything
-    content_timeout_s        from the end of data to our final reply; RFC 5321 §4.5.3.2.6: the client
-                             waits 10 minutes
+    content_timeout_s        from the end of data to our final reply; RFC 5321 §4.5.3.2.6: the
+                             client waits 10 minutes
     tls_handshake_s          for STARTTLS and TLS from the start
     proxy_header_s           for the PROXY header; the client's proxy sends it at once
     drain_s                  a stopping worker finishes its messages within this time
@@ -164,10 +164,10 @@ class NextHopOptions:
     """The section `next_hop`.
 
     url                 where mail goes: smtp://host:port, lmtp://host:port, lmtp+unix:///path,
-                        maildir:///path (with {address}, {local} or {domain} in it, one per recipient)
+                        maildir:///path (with {address}, {local} or {domain} in it, one each)
     fallback            tried in this order when `url` can't be reached
-    routes              recipient domain → URL, for mail that goes elsewhere; ".example.org" is every
-                        name below example.org
+    routes              recipient domain → URL, for mail that goes elsewhere; ".example.org" is
+                        every name below example.org
     tls                 STARTTLS towards smtp:// next hops: "none", "opportunistic" or "required"
     tls_verify          with "required", the certificate must be valid for the host's name
     tls_ca_file         certificates to trust; empty takes the system's

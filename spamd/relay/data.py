@@ -1,0 +1,181 @@
+r"""From network blocks to the letter: the end of DATA, dot-stuffing, size and bare newlines.
+
+Only CRLF.CRLF ends DATA (RFC 5321 §4.1.1.4); every other mixture of CR, LF, dot and NUL is content.
+Blocks are searched and counted whole, not line by line: 100 KB cost about 0.2 ms instead of 2 ms,
+and 20 MB of empty lines are no attack. Lines may be as long as the message.
+
+What is stored is the wire form as it came, so it can go on unchanged. A fault while storing (too
+large, disk full) does not stop the reading: the client hears of it at its end of data, in step.
+"""
+
+from collections.abc import Iterator
+
+from spamd.errors import BareNewline, MessageTooLarge, SpamdError
+from spamd.relay.newlines import normalized
+from spamd.relay.options import BareNewlines
+from spamd.relay.spool import Budget, Letter
+
+END_OF_DATA = b"\r\n.\r\n"
+_ENDS = tuple(END_OF_DATA[:length] for length in range(4, 0, -1))
+
+
+class Intake:
+    """What DATA and BDAT share: a letter that is being filled, and what is wrong with it.
+
+    Args:
+        budget: memory and disk of this worker.
+        limit_bytes: the largest message taken.
+    """
+
+    def __init__(self, budget: Budget, limit_bytes: int) -> None:
+        self._budget = budget
+        self._limit_bytes = limit_bytes
+        self._letter = Letter(budget)
+        self._bare = False
+        self.fault: SpamdError | None = None
+        self.received_bytes = 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Tell whether it is more than twice too large: then the connection may be closed."""
+        return self.received_bytes > 2 * self._limit_bytes
+
+    def finish(self, bare_newlines: BareNewlines) -> Letter:
+        """Return the letter; who calls it must close it.
+
+        Raises:
+            MessageTooLarge, SpoolFull, BareNewline: as found; nothing is left to close then.
+        """
+        if self.fault is None and self._bare and bare_newlines is BareNewlines.REJECT:
+            self.fault = BareNewline("bare CR or LF")
+        if self.fault is None and self._bare:
+            self._normalize()
+        if self.fault is not None:
+            self.close()
+            raise self.fault
+        return self._letter
+
+    def close(self) -> None:
+        """Drop what has come."""
+        self._letter.close()
+
+    def _store(self, piece: bytes) -> None:
+        """Keep a piece of the wire form; it never ends between CR and LF."""
+        self.received_bytes += len(piece)
+        if self.fault is not None:
+            return
+        if self.received_bytes > self._limit_bytes:
+            self._fail(MessageTooLarge("above relay.max_message_bytes"))
+            return
+        if not self._bare:
+            lines = piece.count(b"\r\n")
+            self._bare = lines != piece.count(b"\n") or lines != piece.count(b"\r")
+        try:
+            self._letter.append(piece)
+        except SpamdError as error:
+            self._fail(error)
+
+    def _fail(self, fault: SpamdError) -> None:
+        self.fault = fault
+        self._letter.close()
+
+    def _normalize(self) -> None:
+        crooked, self._letter = self._letter, Letter(self._budget)
+        try:
+            for block in normalized(crooked.blocks()):
+                self._letter.append(block)
+            if not self._letter.ends_line:
+                self._letter.append(b"\r\n")
+        except SpamdError as error:
+            self._fail(error)
+        finally:
+            crooked.close()
+
+
+class DataIntake(Intake):
+    """The message after DATA, as far as its final dot."""
+
+    def __init__(self, budget: Budget, limit_bytes: int) -> None:
+        super().__init__(budget, limit_bytes)
+        self._held = (
+            b"\r\n"  # the line before the message ended like that: an empty one ends at once
+        )
+        self._surplus = 2
+
+    def feed(self, block: bytes) -> bytes | None:
+        """Take a block; return what follows the end of data, or None while it has not come."""
+        if self._held:
+            block = self._held + block
+        end = block.find(END_OF_DATA)
+        if end >= 0:
+            self._keep(block[: end + 2])
+            self._held = b""
+            return block[end + 5 :]
+        self._held = next((part for part in _ENDS if block.endswith(part)), b"")
+        self._keep(block[: len(block) - len(self._held)] if self._held else block)
+        return None
+
+    def _keep(self, piece: bytes) -> None:
+        if self._surplus:
+            dropped = min(self._surplus, len(piece))
+            self._surplus -= dropped
+            piece = piece[dropped:]
+        if piece:
+            self._store(piece)
+
+
+class ChunkIntake(Intake):
+    """The message of several BDAT commands (RFC 3030), which the next hop gets as DATA."""
+
+    def __init__(self, budget: Budget, limit_bytes: int) -> None:
+        super().__init__(budget, limit_bytes)
+        self._held = b"\r\n"
+        self._surplus = 2
+
+    def feed(self, block: bytes) -> None:
+        """Take octets of a chunk as they are; dots at the start of a line are doubled."""
+        block = self._held + block
+        # RFC 5321 §4.5.2; what may turn out to be CRLF-dot waits for the next block.
+        self._held = next((part for part in (b"\r\n", b"\r") if block.endswith(part)), b"")
+        self._keep(block[: len(block) - len(self._held)])
+
+    def last(self) -> None:
+        """End the message; a line left open is closed, since DATA knows whole lines only."""
+        if self._held == b"\r" or not (self._held or self._empty):
+            self._held += b"\n" if self._held else b"\r\n"
+        held, self._held = self._held, b""
+        self._keep(held)
+
+    @property
+    def _empty(self) -> bool:
+        return self.received_bytes == 0
+
+    def _keep(self, piece: bytes) -> None:
+        stuffed = piece.replace(b"\r\n.", b"\r\n..")
+        if self._surplus:
+            dropped = min(self._surplus, len(stuffed))
+            self._surplus -= dropped
+            stuffed = stuffed[dropped:]
+        if stuffed:
+            self._store(stuffed)
+
+
+def unstuffed(wire: bytes) -> bytes:
+    """Return the message that the sender meant by its wire form."""
+    # RFC 5321 §4.5.2: the first dot of a line is taken away
+    if wire.startswith(b"."):
+        wire = wire[1:]
+    return wire.replace(b"\r\n.", b"\r\n") if b"\r\n." in wire else wire
+
+
+def unstuffed_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the message of its wire form, block by block, with LF line ends (for a Maildir)."""
+    held = b"\r\n"
+    surplus = 1
+    for block in blocks:
+        text = held + block
+        held = next((part for part in (b"\r\n", b"\r") if text.endswith(part)), b"")
+        lines = text[: len(text) - len(held)].replace(b"\r\n.", b"\r\n").replace(b"\r\n", b"\n")
+        yield lines[surplus:]
+        surplus = max(0, surplus - len(lines))
+    yield held.replace(b"\r\n", b"\n")[surplus:]

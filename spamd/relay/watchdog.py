@@ -1,0 +1,51 @@
+"""One timer per connection for all of its time-outs.
+
+Setting a deadline is an assignment; the timer of the event loop re-arms itself when it fires too
+early. A `wait_for` around each command would cost 5 to 12 µs a command, about half of what a whole
+message costs.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+
+class Watchdog:
+    """Calls `bark` once the deadline set last has passed; `calm` takes the deadline away."""
+
+    __slots__ = ("_bark", "_deadline", "_loop", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, bark: Callable[[], None]) -> None:
+        self._loop = loop
+        self._bark = bark
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, timeout_s: float) -> None:
+        """Set the deadline, in seconds from now; it replaces the one before."""
+        deadline = self._deadline = self._loop.time() + timeout_s
+        if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._fire)
+
+    def calm(self) -> None:
+        """Take the deadline away; the timer stays and finds nothing to do."""
+        self._deadline = None
+
+    def stop(self) -> None:
+        """End the timer for good."""
+        self._deadline = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _fire(self) -> None:
+        self._timer = None
+        if self._deadline is None:
+            return
+        if self._deadline > self._loop.time():
+            self._timer = self._loop.call_at(self._deadline, self._fire)
+            return
+        self._deadline = None
+        self._bark()

@@ -1,0 +1,198 @@
+"""The wire to the next hop: commands out, replies back, bytes as they are.
+
+Replies are matched to commands by order (RFC 5321 §4.2: one reply per command), so several commands
+may be on their way. A reply is everything up to the line whose fourth byte is no hyphen, and stays
+verbatim. Sizes are bounded: a next hop that sends garbage costs its connection, not our memory.
+
+Raised to whoever waits for a reply: `NextHopLost` when the next hop is silent or gone,
+`RemoteProtocolError` when it breaks the rules. A 421 that came unasked is the answer to the next
+command, for then the next hop is about to close.
+"""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Iterable
+from typing import cast
+
+from spamd.errors import RemoteProtocolError, SpamdError
+from spamd.relay.replies import NextHopLost, Reply
+from spamd.relay.watchdog import Watchdog
+
+REPLY_LINE_BYTES = 2048  # RFC 5321 §4.5.3.1.5 says 512; some next hops are talkative
+REPLY_LINES = 100
+_LINE = re.compile(rb"([2-5][0-9][0-9])(?:([ -])[^\r\n]*)?\r\n")
+
+
+class Wire(asyncio.Protocol):
+    """One connection to the next hop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._awaited: deque[asyncio.Future[Reply] | None] = deque()
+        self._buffer = b""
+        self._goodbye: Reply | None = None
+        self._fault: SpamdError | None = None
+        self._watchdog = Watchdog(loop, self._silent)
+        self._writable: asyncio.Future[None] | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Tell whether another command makes sense."""
+        return self._fault is None and self._goodbye is None and self._transport is not None
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """Return the transport, for STARTTLS."""
+        if self._transport is None:
+            raise NextHopLost("no connection")
+        return self._transport
+
+    @transport.setter
+    def transport(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    async def greeting(self, timeout_s: float) -> Reply:
+        """Return the banner."""
+        return await self._reply(timeout_s)
+
+    async def ask(self, line: bytes, timeout_s: float, *, unheard: int = 0) -> Reply:
+        """Send one command (or the end of a message) and return its reply.
+
+        unheard  so many commands stand before it in `line`, whose replies nobody waits for
+        """
+        if self._goodbye is not None:
+            return self._goodbye
+        if self._fault is not None:
+            raise self._fault
+        self.transport.write(line)
+        for _ in range(unheard):
+            self._awaited.append(None)
+        return await self._reply(timeout_s)
+
+    async def replies(self, count: int, timeout_s: float) -> list[Reply]:
+        """Return further replies to what was sent before (LMTP: one per recipient)."""
+        return [await self._reply(timeout_s) for _ in range(count)]
+
+    def tell(self, line: bytes) -> None:
+        """Send one command whose reply nobody waits for."""
+        if self.usable:
+            self.transport.write(line)
+            self._awaited.append(None)
+
+    async def pour(self, blocks: Iterable[bytes], timeout_s: float) -> None:
+        """Send the blocks of a message; each must be taken within the time-out."""
+        for block in blocks:
+            if self._fault is not None:
+                raise self._fault
+            self.transport.write(block)
+            if self._writable is not None:
+                self._watchdog.watch(timeout_s)
+                await self._writable
+                self._watchdog.calm()
+
+    def abort(self) -> None:
+        """Cut the connection; the next hop must not take what it has for a whole message."""
+        self._fail(NextHopLost("given up by us"))
+
+    def close(self) -> None:
+        """Say goodbye and close, without waiting for the answer."""
+        if self.usable and not self._awaited:
+            self.transport.write(b"QUIT\r\n")
+        self._watchdog.stop()
+        if self._transport is not None:
+            self._transport.close()
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Cut what came into replies and hand them out."""
+        if self._fault is not None:
+            return
+        self._buffer = text = self._buffer + data if self._buffer else data
+        start = at = 0
+        lines = 0
+        while match := _LINE.match(text, at):
+            code = match[1]
+            if text[start : start + 3] != code:
+                self._fail(RemoteProtocolError("reply with two codes"))
+                return
+            at = match.end()
+            lines += 1
+            if match[2] == b"-":
+                if lines >= REPLY_LINES:
+                    break
+                continue
+            self._answered(Reply(int(code), text[start:at]))
+            start = at
+            lines = 0
+        self._buffer = text[start:]
+        rest = len(text) - at
+        if lines >= REPLY_LINES or b"\n" in text[at:] or rest > REPLY_LINE_BYTES:
+            self._fail(RemoteProtocolError("malformed reply"))
+
+    def eof_received(self) -> bool:
+        """Take the end of what the next hop sends for the end of the connection."""
+        self._fail(NextHopLost("closed by the next hop"))
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever waits."""
+        fault = NextHopLost("connection lost")
+        fault.__cause__ = exc
+        self._fail(fault)
+        self._transport = None
+
+    def pause_writing(self) -> None:
+        """Note that the next hop takes less than we send."""
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """Note that it takes more again."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    async def _reply(self, timeout_s: float) -> Reply:
+        if self._fault is not None:
+            raise self._fault
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        self._awaited.append(future)
+        self._watchdog.watch(timeout_s)
+        return await future
+
+    def _answered(self, reply: Reply) -> None:
+        if not self._awaited:
+            if reply.code == 421:
+                self._goodbye = reply
+            else:
+                self._fail(RemoteProtocolError("reply without a command"))
+            return
+        future = self._awaited.popleft()
+        if not self._awaited:
+            self._watchdog.calm()
+        if future is not None:
+            if not future.done():
+                future.set_result(reply)
+        elif reply.code == 421:
+            self._goodbye = reply
+
+    def _silent(self) -> None:
+        self._fail(NextHopLost("no answer in time"))
+
+    def _fail(self, fault: SpamdError) -> None:
+        if self._fault is None:
+            self._fault = fault
+        self._watchdog.stop()
+        for future in self._awaited:
+            if future is not None and not future.done():
+                future.set_exception(self._fault)
+        self._awaited.clear()
+        self.resume_writing()  # who waits there looks for a fault before the next block
+        if self._transport is not None:
+            self._transport.abort()
