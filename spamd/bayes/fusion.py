@@ -1,0 +1,197 @@
+"""The scores of the heads, made one calibrated probability.
+
+    z = b + Σ_h w_h · tanh(s_h / scale_h)        P(spam) = 1 / (1 + e^(−z))
+
+The weights are a regularised logistic regression of the labels on the scores that the heads gave
+*before* they learned each lesson (prequential), over the last `window` lessons:
+
+    minimise  Σᵢ ln(1 + e^(−yᵢ zᵢ)) + ρ/2 · Σ_h (w_h − w⁰_h)²
+
+w⁰ are sane default weights: with no lessons the fusion is w⁰, with few it stays near. So the
+weights are a function of the lesson journal, and forgetting a lesson forgets it here too.
+
+Sources: T. Lynam and G. Cormack, "On-line spam filter fusion" (SIGIR 2006): logistic regression is
+the best stacker; J. Platt (1999) for the calibration that comes with it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spamd.sample import Label
+
+HEADS: tuple[str, ...] = (
+    "graham",
+    "multinomial",
+    "fisher",
+    "logistic",
+    "grams",
+    "facts",
+    "dependence",
+)
+"""The heads, in the order of every array of scores."""
+
+SCALES = np.array([60.0, 20.0, 60.0, 4.0, 4.0, 10.0, 10.0])
+"""A head's score of this size counts as clear; beyond it tanh flattens (E-005)."""
+
+DEFAULTS = np.array([0.0, 1.5, 1.5, 2.0, 1.5, 1.5, 0.3, 0.3])
+"""w⁰: the bias and the weight of each head before there are lessons (E-005)."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionOptions:
+    """Settings of the fusion.
+
+    heads            the heads that speak and learn
+    refit_every      lessons between two fits
+    window           lessons that a fit looks back on
+    regularisation   ρ, the pull towards the default weights, in units of one lesson's evidence
+    """
+
+    heads: tuple[str, ...] = HEADS
+    refit_every: int = 50
+    window: int = 3000
+    regularisation: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check names and ranges."""
+        unknown = [head for head in self.heads if head not in HEADS]
+        if unknown or not self.heads:
+            raise ValueError(f"heads must be some of {', '.join(HEADS)}")
+        if self.refit_every < 1 or self.window < 1:
+            raise ValueError("refit_every and window must be at least 1")
+        if self.regularisation <= 0:
+            raise ValueError("regularisation must be above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FusionWeights:
+    """Bias and weights, float64[1 + heads], and the number of lessons they were fitted on."""
+
+    values: Floats
+    lessons: int
+
+    @classmethod
+    def default(cls) -> "FusionWeights":
+        """Return w⁰, the weights before any lesson."""
+        return cls(values=DEFAULTS.copy(), lessons=0)
+
+    @classmethod
+    def of(cls, values: Sequence[float], lessons: int) -> "FusionWeights":
+        """Return stored weights; those of another set of heads give way to w⁰."""
+        if len(values) != len(DEFAULTS) or not np.isfinite(values).all():
+            return cls.default()
+        return cls(values=np.array(values, dtype=np.float64), lessons=lessons)
+
+    def log_odds(self, scores: Floats) -> float:
+        """Return z for the scores of one message."""
+        return float(self.values[0] + self.values[1:] @ np.tanh(scores / SCALES))
+
+    def effects(self, scores: Floats) -> Floats:
+        """Return what each head adds to z."""
+        effects: Floats = self.values[1:] * np.tanh(scores / SCALES)
+        return effects
+
+
+class ScoreHistory:
+    """The last `window` lessons: key, label and scores before learning, oldest first."""
+
+    __slots__ = ("_end", "_keys", "_scores", "_spam", "_start", "window")
+
+    def __init__(self, window: int = 3000) -> None:
+        self.window = window
+        self._scores = np.zeros((2 * window, len(HEADS)))
+        self._spam = np.zeros(2 * window, dtype=np.bool_)
+        self._keys: list[bytes] = []
+        self._start = self._end = 0
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    @property
+    def scores(self) -> Floats:
+        """float64[lessons, heads]."""
+        return self._scores[self._start : self._end]
+
+    @property
+    def spam(self) -> NDArray[np.bool_]:
+        """True where the lesson's label is spam."""
+        return self._spam[self._start : self._end]
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """The keys of the lessons."""
+        return tuple(self._keys)
+
+    def append(self, key: bytes, label: Label, scores: Sequence[float] | Floats) -> None:
+        """Add the newest lesson; the oldest leaves when the window is full.
+
+        Scores of an earlier set of heads are filled up with 0, "said nothing".
+        """
+        if self._end == len(self._spam):
+            size = len(self)
+            self._scores[:size] = self.scores.copy()
+            self._spam[:size] = self.spam.copy()
+            self._start, self._end = 0, size
+        known = min(len(scores), len(HEADS))
+        self._scores[self._end] = 0.0
+        self._scores[self._end, :known] = scores[:known]
+        self._spam[self._end] = label is Label.SPAM
+        self._end += 1
+        self._keys.append(key)
+        if len(self) > self.window:
+            self._start += 1
+            del self._keys[0]
+
+    def remove(self, key: bytes, label: Label, scores: Floats) -> None:
+        """Take the newest entry with this key, label and these scores out; none is no error."""
+        for index in reversed(range(len(self))):
+            if (
+                self._keys[index] == key
+                and self.spam[index] == (label is Label.SPAM)
+                and np.array_equal(self.scores[index], scores)
+            ):
+                del self._keys[index]
+                at = self._start + index
+                self._scores[at : self._end - 1] = self._scores[at + 1 : self._end].copy()
+                self._spam[at : self._end - 1] = self._spam[at + 1 : self._end].copy()
+                self._end -= 1
+                return
+
+
+def fit(history: ScoreHistory, options: FusionOptions) -> FusionWeights:
+    """Return the weights that explain the history best, by Newton's method from w⁰.
+
+    The problem is strictly convex, so the result depends on the history alone. Each step is halved
+    until it lowers the objective.
+    """
+    x = np.tanh(history.scores / SCALES)
+    x = np.hstack([np.ones((len(x), 1)), x])
+    y = np.where(history.spam, 1.0, -1.0)
+    prior = DEFAULTS
+    w = prior.copy()
+    rho = options.regularisation
+
+    def objective(at: Floats) -> float:
+        pull = at - prior
+        return float(np.logaddexp(0.0, -y * (x @ at)).sum() + rho / 2 * (pull @ pull))
+
+    least = objective(w)
+    for _ in range(50):
+        p = 0.5 * (1 + np.tanh(x @ w / 2))
+        gradient = x.T @ (p - (y > 0)) + rho * (w - prior)
+        hessian = (x.T * (p * (1 - p))) @ x + rho * np.eye(len(w))
+        step = np.linalg.solve(hessian, gradient)
+        size = 1.0
+        while size > 1e-6 and objective(w - size * step) > least:
+            size /= 2
+        w = w - size * step
+        now = objective(w)
+        if least - now < 1e-9 * max(1.0, least):
+            break
+        least = now
+    return FusionWeights(values=w, lessons=len(history))

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from spamd.bayes.counts import TokenCounts, TokenTable, Totals, taught
+from spamd.sample import Label
+from tests.bayes.samples import ids_of, sample_of
+
+int64s = st.integers(-(2**63), 2**63 - 1)
+
+
+def ids(values: list[int]) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)
+
+
+@given(st.sets(int64s, max_size=200), st.lists(int64s, max_size=50))
+def test_each_id_in_the_table_is_found_and_no_other(inside: set[int], asked: list[int]) -> None:
+    table = TokenTable(ids(list(inside)))
+    queries = ids(asked + sorted(inside))
+
+    rows = table.find(queries)
+
+    for query, row in zip(queries.tolist(), rows.tolist(), strict=True):
+        assert (table.ids[row] == query) if query in inside else (row == -1)
+
+
+@given(st.sets(st.integers(-50, 50), max_size=60), st.sets(st.integers(-50, 50), max_size=60))
+def test_ids_close_together_are_found_too(first: set[int], second: set[int]) -> None:
+    table = TokenTable(ids(list(first)))
+    table.merge(ids(list(second)), TokenCounts.zeros(len(second)))
+    table.remove(ids(list(first - second)))
+
+    assert table.ids.tolist() == sorted(second)
+    assert (table.find(ids(sorted(second))) == np.arange(len(second))).all()
+
+
+def test_merging_replaces_known_rows_and_keeps_the_others() -> None:
+    table = TokenTable(ids([5, -7, 9]), TokenCounts.of_cells(np.ones((3, 5), dtype=np.int32)))
+
+    table.merge(ids([9, 6]), TokenCounts.of_cells(np.full((2, 5), 4, dtype=np.int32)))
+
+    assert table.ids.tolist() == [-7, 5, 6, 9]
+    assert table.counts(table.find(ids([-7, 5, 6, 9, 1]))).spam.tolist() == [1, 1, 4, 4, 0]
+
+
+def test_an_unknown_token_has_zero_counts() -> None:
+    table = TokenTable(ids([1]), TokenCounts.of_cells(np.ones((1, 5), dtype=np.int32)))
+
+    assert table.counts(table.find(ids([2]))).cells.tolist() == [[0, 0, 0, 0, 0]]
+
+
+def test_a_message_with_a_token_that_has_no_row_is_refused() -> None:
+    table = TokenTable(ids([1]))
+
+    with pytest.raises(KeyError):
+        table.add(table.find(ids([1, 2])), np.ones(2, dtype=np.uint8), Label.HAM, 1, 0)
+
+
+def test_a_message_never_counted_is_not_taken_back() -> None:
+    table = TokenTable(ids([1]))
+    rows, once = table.find(ids([1])), np.ones(1, dtype=np.uint8)
+    table.add(rows, once, Label.HAM, 1, 0)
+
+    with pytest.raises(ValueError, match="not learned"):
+        table.add(rows, once, Label.SPAM, -1, 0)
+
+    assert table.counts(rows).cells.tolist() == [[0, 1, 0, 1, 0]]
+
+
+def test_counting_a_message_touches_the_columns_of_its_label() -> None:
+    table = TokenTable(ids([1, 2, 3]))
+
+    new = table.add(table.find(ids([1, 3])), np.array([2, 1], dtype=np.uint8), Label.SPAM, 1, 70)
+
+    assert new == 2
+    cells = table.counts(np.arange(3)).cells.tolist()
+    assert cells == [[1, 0, 2, 0, 70], [0, 0, 0, 0, 0], [1, 0, 1, 0, 70]]
+
+
+def test_totals_change_for_one_label_only() -> None:
+    totals = Totals().changed(Label.HAM, occurrences=9, vocabulary=7, sign=1)
+
+    assert totals == Totals(ham=1, ham_occurrences=9, vocabulary=7)
+    assert totals.changed(Label.HAM, occurrences=9, vocabulary=-7, sign=-1) == Totals()
+
+
+def test_a_long_message_teaches_the_same_drawn_tokens_each_time() -> None:
+    sample = sample_of(*(f"word{number}" for number in range(500)))
+
+    chosen = taught(sample, 100)
+
+    assert chosen is not None
+    assert len(chosen) == 100
+    assert (np.diff(chosen) > 0).all()
+    again = taught(sample, 100)
+    assert again is not None
+    assert chosen.tolist() == again.tolist()
+
+
+def test_which_tokens_are_drawn_depends_on_the_whole_message() -> None:
+    words = [f"word{number}" for number in range(500)]
+    first = taught(sample_of(*words), 100)
+    second = taught(sample_of(*words, "more"), 100)
+
+    assert first is not None
+    assert second is not None
+    taught_first = set(sample_of(*words).ids[first].tolist())
+    taught_second = set(sample_of(*words, "more").ids[second].tolist())
+    assert 0 < len(taught_first & taught_second) < 60
+
+
+def test_a_short_message_teaches_all_its_tokens() -> None:
+    assert taught(sample_of("one", "two"), 2) is None
+
+
+def test_a_look_up_is_the_same_in_a_table_of_many_tokens() -> None:
+    words = [f"word{number}" for number in range(20_000)]
+    table = TokenTable(ids_of(*words[:10_000]))
+
+    assert (table.ids[table.find(ids_of(*words[:10_000]))] == ids_of(*words[:10_000])).all()
+    assert (table.find(ids_of(*words[10_000:])) == -1).all()

@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+
+from spamd.bayes.fusion import HEADS, FusionOptions, FusionWeights, ScoreHistory, fit
+from spamd.bayes.logistic import sigmoid
+from spamd.sample import Label
+
+FEW = FusionOptions()
+
+
+def history_of(scores: list[list[float]], labels: list[Label], window: int = 3000) -> ScoreHistory:
+    history = ScoreHistory(window)
+    for number, (row, label) in enumerate(zip(scores, labels, strict=True)):
+        history.append(b"%d" % number, label, row)
+    return history
+
+
+def test_without_lessons_the_fusion_is_its_default() -> None:
+    weights = fit(ScoreHistory(), FEW)
+
+    assert weights.values.tolist() == FusionWeights.default().values.tolist()
+
+
+def test_without_lessons_agreeing_heads_are_believed_and_silent_ones_are_not() -> None:
+    default = FusionWeights.default()
+
+    assert sigmoid(default.log_odds(np.full(len(HEADS), 1e6))) > 0.99
+    assert sigmoid(default.log_odds(np.full(len(HEADS), -1e6))) < 0.01
+    assert sigmoid(default.log_odds(np.zeros(len(HEADS)))) == 0.5
+
+
+def test_few_lessons_keep_the_fusion_near_its_default() -> None:
+    history = history_of([[50.0] * len(HEADS)] * 3, [Label.HAM] * 3)
+
+    moved = fit(history, FEW).values - FusionWeights.default().values
+
+    assert 0.01 < np.abs(moved).max() < 1.5
+
+
+def test_the_fusion_learns_which_head_to_trust() -> None:
+    rng = np.random.default_rng(3)
+    labels = [Label.SPAM if spam else Label.HAM for spam in rng.integers(0, 2, 1000)]
+    right = [[1.0 if label is Label.SPAM else -1.0] for label in labels]
+    scores = [row * 3 + rng.normal(0, 60, len(HEADS) - 3).tolist() for row in right]
+
+    weights = fit(history_of(scores, labels), FEW).values[1:]
+
+    assert weights[:3].min() > 2 * np.abs(weights[3:]).max()
+
+
+def test_the_fusion_is_calibrated_on_what_it_saw() -> None:
+    rng = np.random.default_rng(5)
+    z = rng.normal(0, 1, 3000)
+    labels = [
+        Label.SPAM if draw < sigmoid(3 * value) else Label.HAM
+        for draw, value in zip(rng.random(3000), z, strict=True)
+    ]
+    history = history_of([[60 * value] * len(HEADS) for value in z], labels)
+    weights = fit(history, FEW)
+
+    said = np.array([sigmoid(weights.log_odds(row)) for row in history.scores])
+
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        band = (said >= low) & (said < low + 0.2)
+        assert history.spam[band].mean() == pytest.approx(said[band].mean(), abs=0.06)
+
+
+def test_the_fit_is_a_function_of_the_lessons_in_the_window() -> None:
+    rng = np.random.default_rng(8)
+    scores = rng.normal(0, 20, (50, len(HEADS))).tolist()
+    labels = [Label.SPAM if row[0] > 0 else Label.HAM for row in scores]
+
+    long = history_of(scores, labels, window=20)
+    short = history_of(scores[30:], labels[30:], window=20)
+
+    assert fit(long, FEW).values.tolist() == fit(short, FEW).values.tolist()
+
+
+def test_the_window_forgets_its_oldest_lesson() -> None:
+    history = history_of([[float(i)] * len(HEADS) for i in range(50)], [Label.HAM] * 50, window=7)
+
+    assert history.keys == tuple(b"%d" % i for i in range(43, 50))
+    assert history.scores[:, 0].tolist() == [43, 44, 45, 46, 47, 48, 49]
+
+
+def test_a_lesson_taken_back_leaves_the_history_and_no_other_does() -> None:
+    history = history_of(
+        [[float(i)] * len(HEADS) for i in range(5)],
+        [Label.HAM, Label.SPAM, Label.HAM, Label.SPAM, Label.SPAM],
+    )
+
+    history.remove(b"1", Label.SPAM, np.full(len(HEADS), 1.0))
+    history.remove(b"2", Label.SPAM, np.full(len(HEADS), 2.0))
+
+    assert history.keys == (b"0", b"2", b"3", b"4")
+    assert history.scores[:, 0].tolist() == [0, 2, 3, 4]
+    assert history.spam.tolist() == [False, False, True, True]
+
+
+def test_scores_of_an_earlier_set_of_heads_are_filled_up_with_silence() -> None:
+    history = ScoreHistory()
+    history.append(b"", Label.HAM, [1.0, 2.0])
+
+    assert history.scores[0].tolist() == [1.0, 2.0] + [0.0] * (len(HEADS) - 2)
+
+
+def test_stored_weights_come_back_and_those_of_another_set_of_heads_do_not() -> None:
+    values = np.arange(len(HEADS) + 1, dtype=np.float64).tolist()
+
+    assert FusionWeights.of(values, 9).values.tolist() == values
+    assert FusionWeights.of([1.0, 2.0], 9).lessons == 0
+    assert FusionWeights.of([np.nan] * len(values), 9).lessons == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"heads": ("graham", "oracle")}, "graham, multinomial"),
+        ({"heads": ()}, "heads"),
+        ({"refit_every": 0}, "refit_every"),
+        ({"regularisation": 0.0}, "regularisation"),
+    ],
+)
+def test_an_impossible_option_is_refused_by_name(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FusionOptions(**values)  # type: ignore[arg-type]  # the point of the test
