@@ -1,0 +1,54 @@
+# What this checkout can do. Every target makes .venv as far as it needs it; PYTHON=… names another
+# interpreter than python3, TESTS=… and PYTEST_FLAGS=… choose tests.
+.DEFAULT_GOAL := help
+.PHONY: help run test check fix bench test-image pins clean
+
+BIN := .venv/bin
+RUN := .venv/run.stamp
+DEV := .venv/dev.stamp
+TESTS ?= tests
+PYTEST_FLAGS ?=
+SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-run .ci/test-image
+
+help:  ## say what make can do
+	@sed -n 's/^\([a-z-]*\):.*##/\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-12s%s\n", $$1, $$2}'
+
+$(RUN): pyproject.toml .ci/constraints.txt .ci/make-venv
+	@.ci/make-venv run
+
+$(DEV): pyproject.toml .ci/constraints.txt .ci/make-venv
+	@.ci/make-venv dev
+
+run: $(RUN)  ## start spamd on 127.0.0.1:8025, everything it keeps under ./var
+	@.ci/make-run
+
+test: $(DEV)  ## run all tests; as root it first installs the servers they talk to
+	@.ci/install-packages tests
+	$(BIN)/pytest $(PYTEST_FLAGS) $(TESTS)
+
+check: $(DEV)  ## formatting, lint, types, floors, dependencies
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry spamd
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/shellcheck $(SHELL_SCRIPTS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+
+fix: $(DEV)  ## format the code and repair what lint can repair
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV)  ## measure; the figures are printed, nothing passes or fails
+	$(BIN)/python -m tests.benchmarks
+
+test-image:  ## build the Dockerfile for real and take a mail through the image
+	@.ci/install-packages image
+	@.ci/test-image
+
+pins:  ## write the newest allowed version of everything into .ci/constraints.txt
+	@.ci/make-pins
+
+clean:  ## remove what was made here; ./var, with its mail, stays
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
