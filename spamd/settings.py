@@ -33,8 +33,18 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from spamd.bayes.decision import DecisionOptions
+from spamd.bayes.dependence import DependenceOptions
+from spamd.bayes.fisher import FisherOptions
+from spamd.bayes.fusion import FusionOptions
+from spamd.bayes.graham import GrahamOptions
+from spamd.bayes.logistic import GramsOptions, LogisticOptions
+from spamd.bayes.mixed import FactsOptions
+from spamd.bayes.model import BayesOptions
+from spamd.bayes.multinomial import MultinomialOptions
 from spamd.errors import ConfigError
 from spamd.observe.options import LogOptions, MetricsOptions
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 
 PREFIX = "SPAMD_"
 LOCAL_FILE = Path("config/spamd.toml")
@@ -52,6 +62,10 @@ SECRET = re.compile(r"password|secret|token$", re.IGNORECASE)
 
 PASSWORD_IN_URL = re.compile(r"(?<=://)([^:/@\s]*):[^@/\s]*(?=@)")
 HIDDEN = "********"
+
+TRUTH = {"true": True, "yes": True, "on": True, "1": True}
+TRUTH |= {"false": False, "no": False, "off": False, "0": False}
+"""How true and false are written in variables and on the command line; TOML has its own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +99,35 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", title="spamd")
 
+    relay: RelayOptions = Field(default_factory=RelayOptions)
+    next_hop: NextHopOptions = Field(default_factory=NextHopOptions)
+    tls: TlsOptions = Field(default_factory=TlsOptions)
+    decision: DecisionOptions = Field(default_factory=DecisionOptions)
+    graham: GrahamOptions = Field(default_factory=GrahamOptions)
+    multinomial: MultinomialOptions = Field(default_factory=MultinomialOptions)
+    fisher: FisherOptions = Field(default_factory=FisherOptions)
+    logistic: LogisticOptions = Field(default_factory=LogisticOptions)
+    grams: GramsOptions = Field(default_factory=GramsOptions)
+    facts: FactsOptions = Field(default_factory=FactsOptions)
+    dependence: DependenceOptions = Field(default_factory=DependenceOptions)
+    fusion: FusionOptions = Field(default_factory=FusionOptions)
     metrics: MetricsOptions = Field(default_factory=MetricsOptions)
     log: LogOptions = Field(default_factory=LogOptions)
+
+    @property
+    def bayes(self) -> BayesOptions:
+        """Return the settings of the heads, of the fusion and of the decision."""
+        return BayesOptions(
+            graham=self.graham,
+            multinomial=self.multinomial,
+            fisher=self.fisher,
+            logistic=self.logistic,
+            grams=self.grams,
+            facts=self.facts,
+            dependence=self.dependence,
+            fusion=self.fusion,
+            decision=self.decision,
+        )
 
     @classmethod
     def settings_customise_sources(
@@ -167,7 +208,7 @@ def read(
     origins: dict[str, str] = {}
     for layer in reversed(layers):
         origins.update(layer.origins)
-    faults = [fault for layer in layers for fault in _type_faults(layer)]
+    faults = [fault for layer in layers for fault in _type_faults(layer, origins)]
     if faults:
         return None, faults
     make: Callable[..., Settings] = Settings  # takes the layers besides the sections
@@ -201,15 +242,30 @@ def _file_layer(file: Path | None) -> Layer:
         raise ConfigError(f"{file}: the settings file is not UTF-8 text") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: the settings file is not TOML: {error}") from error
-    return Layer(values=values, origins={key: str(file) for key in _leaves(values)})
+    known = _defaults()
+    origins: dict[str, str] = {}
+    for place, key, name in _leaves(values, known):
+        place[name] = _as_list(place[name], known.get(key))
+        origins[key] = str(file)
+    return Layer(values=values, origins=origins)
 
 
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _leaves(
+    values: dict[str, Any], known: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield each value as (the table it is in, its full key, its name there)."""
     for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{prefix}{name}.")
+        key = prefix + name
+        below = not prefix or any(other.startswith(f"{key}.") for other in known)
+        if isinstance(value, dict) and value and below:
+            yield from _leaves(value, known, f"{key}.")
         else:
-            yield prefix + name
+            yield values, key, name
+
+
+def _as_list(value: object, default: object) -> object:
+    """Return a lone text as a list of one where a list is wanted: listen = "127.0.0.1:25"."""
+    return [value] if isinstance(default, tuple) and isinstance(value, str) else value
 
 
 def _overrides(overrides: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -266,7 +322,7 @@ def _layer(entries: Iterator[tuple[str, str, str]]) -> Layer:
         place = values
         for name in path:
             place = place.setdefault(name, {})
-        place[last] = _from_text(text, known[key])
+        place[last] = _as_list(_from_text(text, known[key]), known[key])
         origins[key] = origin
     return Layer(values=values, origins=origins)
 
@@ -275,6 +331,8 @@ def _from_text(text: str, default: object) -> Any:
     """Return a text as a value: as it stands where text is wanted, else read as TOML or JSON."""
     if isinstance(default, str):
         return text
+    if isinstance(default, bool):
+        return TRUTH.get(text.lower(), text)
     for parse in (_toml_value, json.loads):
         try:
             return parse(text)
@@ -299,24 +357,25 @@ def _defaults() -> dict[str, Any]:
     return found
 
 
-def _type_faults(layer: Layer) -> Iterator[str]:
+def _type_faults(layer: Layer, origins: Mapping[str, str]) -> Iterator[str]:
     """Yield what pydantic would silently convert: "2" to a number, true to 1, 1 to true."""
     known = _defaults()
     for key, origin in layer.origins.items():
-        value = _at(layer.values, key)
-        match known.get(key):
-            case bool() if not isinstance(value, bool):
+        if origins[key] != origin:
+            continue  # a stronger source has another value
+        value, default = _at(layer.values, key), known.get(key)
+        if isinstance(default, bool):
+            if not isinstance(value, bool):
                 yield f"{origin}: {key} must be true or false, not {_shown(value, key)}"
-            case int() | float() as number if isinstance(value, bool | str):
-                kind = "a number" if isinstance(number, float) else "a whole number"
-                yield f"{origin}: {key} must be {kind}, not {_shown(value, key)}"
+        elif isinstance(default, int | float) and isinstance(value, bool | str):
+            kind = "a whole number" if isinstance(default, int) else "a number"
+            yield f"{origin}: {key} must be {kind}, not {_shown(value, key)}"
 
 
 def _at(values: Mapping[str, Any], key: str) -> Any:
-    place: Any = values
-    for name in key.split("."):
-        place = place[name]
-    return place
+    section, _, name = key.partition(".")
+    inner = values[section]
+    return inner if not name else inner[name] if name in inner else _at(inner, name)
 
 
 def _unknown(key: str, known: Mapping[str, Any]) -> str:
