@@ -1,0 +1,1 @@
+"""How good the verdicts are on mail whose labels are known: protocols, rates, curves, attacks."""
