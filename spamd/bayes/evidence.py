@@ -1,0 +1,234 @@
+"""Why a message was judged as it was: the clues of each head, and what would flip the verdict.
+
+Nothing here is an approximation of the verdict: scores come from `Model.weigh`, and "without these
+clues it would be …" is found by taking the clues out of the sample and weighing the rest. Words are
+named by their index in the sample; rendering is left to others. The gram head gives no clues: the
+texts of its 4-grams aren't kept.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spamd.bayes import fisher, graham, mixed, multinomial
+from spamd.bayes.counts import WEIGHT_UNIT, TokenCounts, Totals
+from spamd.bayes.decision import Decision, Verdict, decide
+from spamd.bayes.fusion import HEADS, SCALES
+from spamd.bayes.logistic import sigmoid
+from spamd.bayes.model import Evidence, Model
+from spamd.sample import FIXED_POINT, Sample
+
+Floats = NDArray[np.float64]
+
+FLIP_LIMIT = 64
+"""More clues than this are no longer something a person would call a reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clue:
+    """One token as one head saw it.
+
+    index          of the token in the sample
+    spam, ham      messages trained that held it
+    probability    P(spam|token) as this head computes it
+    contribution   to the head's log-odds, above 0 for spam
+    """
+
+    index: int
+    spam: int
+    ham: int
+    probability: float
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactClue:
+    """One structured attribute with its value, and what it adds to the head's log-odds."""
+
+    name: str
+    value: str
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadEvidence:
+    """One head: its score, what it adds to the fused log-odds, and its strongest clues first."""
+
+    head: str
+    score: float
+    effect: float
+    clues: tuple[Clue, ...]
+    facts: tuple[FactClue, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flip:
+    """The verdict without some clues: the fewest that suffice when the strongest go first."""
+
+    without: tuple[int, ...]
+    probability: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Explanation:
+    """Everything that can be said about one verdict; `flip` is None when no few clues decide it."""
+
+    evidence: Evidence
+    decision: Decision
+    totals: Totals
+    bias: float
+    heads: tuple[HeadEvidence, ...]
+    flip: Flip | None
+
+
+def explain(model: Model, sample: Sample, limit: int = 15) -> Explanation:
+    """Return why the model judges the sample as it does, with up to `limit` clues a head."""
+    evidence = model.weigh(sample)
+    counts = model.tokens.counts(evidence.rows)
+    decision = decide(evidence.probability, model.totals, model.options.decision)
+    effects = model.fusion.effects(evidence.scores)
+    heads = tuple(
+        HeadEvidence(
+            head=head,
+            score=float(evidence.scores[place]),
+            effect=float(effects[place]),
+            clues=_clues(head, model, sample, counts, limit),
+            facts=_facts(model, sample) if head == "facts" else (),
+        )
+        for place, head in enumerate(HEADS)
+        if head in model.options.fusion.heads
+    )
+    return Explanation(
+        evidence=evidence,
+        decision=decision,
+        totals=model.totals,
+        bias=float(model.fusion.values[0]),
+        heads=heads,
+        flip=_flip(model, sample, evidence, counts, decision.verdict),
+    )
+
+
+def _contributions(head: str, model: Model, sample: Sample, counts: TokenCounts) -> Floats:
+    """Return what each token adds to the score of a head (Fisher: its log-odds before the tail)."""
+    options, totals, kinds = model.options, model.totals, sample.kinds
+    parts = np.zeros(len(sample.ids))
+    trained = totals.spam > 0 and totals.ham > 0
+    match head:
+        case "graham" if trained:
+            p = graham.probabilities(counts, totals, options.graham)
+            chosen = graham.choose(p, counts, kinds, options.graham)
+            parts[chosen] = np.log(p[chosen]) - np.log1p(-p[chosen])
+        case "multinomial" if trained:
+            parts = multinomial.contributions(
+                counts, sample.occurrences, kinds, totals, options.multinomial
+            )
+            spoke = int(np.count_nonzero(parts))
+            parts = parts / multinomial.divisor(spoke, options.multinomial.length)
+        case "fisher" if trained:
+            f = fisher.smoothed(counts, totals, options.fisher)
+            f = np.clip(f, fisher.EXTREME, 1 - fisher.EXTREME)
+            told = fisher.chosen(f, counts, kinds, options.fisher)
+            parts = np.where(told, np.log(f) - np.log1p(-f), 0.0)
+        case "logistic":
+            parts = counts.weight * (WEIGHT_UNIT / np.sqrt(max(1, len(parts))))
+        case _:
+            pass
+    return parts
+
+
+def _probability(head: str, model: Model, counts: TokenCounts, parts: Floats) -> Floats:
+    """Return P(spam|token) as a head computes it."""
+    match head:
+        case "graham":
+            return graham.probabilities(counts, model.totals, model.options.graham)
+        case "fisher":
+            return fisher.smoothed(counts, model.totals, model.options.fisher)
+        case _:
+            return np.array([sigmoid(part) for part in parts])
+
+
+def _clues(
+    head: str, model: Model, sample: Sample, counts: TokenCounts, limit: int
+) -> tuple[Clue, ...]:
+    parts = _contributions(head, model, sample, counts)
+    strongest = np.argsort(-np.abs(parts), kind="stable")[:limit]
+    strongest = strongest[parts[strongest] != 0]
+    some = TokenCounts.of_cells(counts.cells[strongest])
+    probability = _probability(head, model, some, parts[strongest])
+    return tuple(
+        Clue(
+            index=int(index),
+            spam=int(some.spam[place]),
+            ham=int(some.ham[place]),
+            probability=float(probability[place]),
+            contribution=float(parts[index]),
+        )
+        for place, index in enumerate(strongest)
+    )
+
+
+def _facts(model: Model, sample: Sample) -> tuple[FactClue, ...]:
+    schema = model.facts.schema
+    discrete, continuous = mixed.contributions(
+        model.facts, sample.discrete, sample.continuous, model.options.facts
+    )
+    clues = [
+        FactClue(name=name, value=values[sample.discrete[place]], contribution=float(part))
+        for place, ((name, values), part) in enumerate(zip(schema.discrete, discrete, strict=True))
+    ]
+    clues += [
+        FactClue(name=name, value=f"{value / FIXED_POINT:.4g}", contribution=float(part))
+        for name, value, part in zip(schema.continuous, sample.continuous, continuous, strict=True)
+    ]
+    return tuple(sorted(clues, key=lambda clue: -abs(clue.contribution)))
+
+
+def without(sample: Sample, indices: NDArray[np.intp]) -> Sample:
+    """Return the sample without the tokens at `indices`; facts and grams stay."""
+    keep = np.ones(len(sample.ids), dtype=np.bool_)
+    keep[indices] = False
+    return replace(
+        sample,
+        ids=sample.ids[keep],
+        occurrences=sample.occurrences[keep],
+        kinds=sample.kinds[keep],
+    )
+
+
+def _flip(
+    model: Model, sample: Sample, evidence: Evidence, counts: TokenCounts, verdict: Verdict
+) -> Flip | None:
+    """Take the strongest clues out, 1, 2, 4, …, then close in on the fewest that suffice."""
+    strength = np.zeros(len(sample.ids))
+    for place, head in enumerate(HEADS):
+        if head in model.options.fusion.heads:
+            share = model.fusion.values[1 + place] / SCALES[place]
+            strength += share * _contributions(head, model, sample, counts)
+    strength *= 1.0 if evidence.log_odds > 0 else -1.0
+    order = np.argsort(-strength, kind="stable")
+    order = order[strength[order] > 0][:FLIP_LIMIT]
+
+    def judged(size: int) -> Flip:
+        probability = model.weigh(without(sample, order[:size])).probability
+        return Flip(
+            without=tuple(order[:size].tolist()),
+            probability=probability,
+            verdict=decide(probability, model.totals, model.options.decision).verdict,
+        )
+
+    kept, size = 0, 1
+    while size <= len(order) and judged(size).verdict is verdict:
+        kept, size = size, size * 2
+    if size > len(order):
+        if kept == len(order) or judged(len(order)).verdict is verdict:
+            return None
+        size = len(order)
+    while size - kept > 1:
+        middle = (kept + size) // 2
+        if judged(middle).verdict is verdict:
+            kept = middle
+        else:
+            size = middle
+    return judged(size)

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from spamd.bayes.decision import DecisionOptions, Verdict, decide
+from spamd.bayes.evidence import explain, without
+from spamd.bayes.fusion import FusionOptions
+from spamd.bayes.model import BayesOptions, Model
+from spamd.sample import Label, Sample
+from tests.bayes.samples import ids_of, new_model, sample_of, teach
+
+FEW = DecisionOptions(minimum_ham=1, minimum_spam=1)
+
+
+def trained(options: BayesOptions | None = None) -> Model:
+    model = new_model(options or BayesOptions(decision=FEW))
+    for i in range(30):
+        teach(model, sample_of("buy", "now", f"pill{i % 7}", discrete=(1, 1)), Label.SPAM)
+        teach(model, sample_of("dear", "all", f"plan{i % 7}", discrete=(0, 0)), Label.HAM)
+    return model
+
+
+def index_of(sample: Sample, word: str) -> int:
+    return int(np.flatnonzero(sample.ids == ids_of(word)[0])[0])
+
+
+def test_each_head_that_is_on_shows_its_score_and_its_effect() -> None:
+    sample = sample_of("buy", "now", "plan1")
+    told = explain(trained(), sample)
+
+    assert [head.score for head in told.heads] == told.evidence.scores.tolist()
+    assert told.bias + sum(head.effect for head in told.heads) == pytest.approx(
+        told.evidence.log_odds
+    )
+
+
+def test_a_head_that_is_off_is_not_explained() -> None:
+    options = BayesOptions(fusion=FusionOptions(heads=("graham", "logistic")))
+
+    assert [head.head for head in explain(trained(options), sample_of("buy")).heads] == [
+        "graham",
+        "logistic",
+    ]
+
+
+@pytest.mark.parametrize("head", ["graham", "multinomial", "fisher", "logistic"])
+def test_clues_tell_counts_probability_and_direction(head: str) -> None:
+    sample = sample_of("buy", "dear", "never-seen")
+    told = {found.head: found for found in explain(trained(), sample).heads}[head]
+    clues = {clue.index: clue for clue in told.clues}
+
+    buy, dear = clues[index_of(sample, "buy")], clues[index_of(sample, "dear")]
+
+    assert (buy.spam, buy.ham, dear.spam, dear.ham) == (30, 0, 0, 30)
+    assert buy.probability > 0.5 > dear.probability
+    assert buy.contribution > 0 > dear.contribution
+
+
+def test_facts_are_named_with_their_values() -> None:
+    told = {head.head: head for head in explain(trained(), sample_of("buy")).heads}
+
+    assert {(fact.name, fact.value) for fact in told["facts"].facts} == {
+        ("html", "none"),
+        ("attachment", "no"),
+        ("size", "10"),
+    }
+
+
+def test_no_more_clues_are_told_than_asked_for() -> None:
+    told = explain(trained(), sample_of("buy", "now", "dear", "all"), limit=2)
+
+    assert max(len(head.clues) for head in told.heads) == 2
+
+
+def test_taking_out_the_clues_named_flips_the_verdict_and_one_less_does_not() -> None:
+    model = trained(
+        BayesOptions(
+            decision=FEW, fusion=FusionOptions(heads=("graham", "multinomial", "logistic"))
+        )
+    )
+    sample = sample_of("buy", "now", "pill1", "pill2")
+    told = explain(model, sample)
+    assert told.decision.verdict is Verdict.SPAM
+    assert told.flip is not None
+
+    all_gone = np.array(told.flip.without, dtype=np.intp)
+    rest = decide(model.weigh(without(sample, all_gone)).probability, model.totals, FEW)
+    one_less = decide(model.weigh(without(sample, all_gone[:-1])).probability, model.totals, FEW)
+
+    assert rest.verdict is told.flip.verdict
+    assert rest.verdict is not Verdict.SPAM
+    assert one_less.verdict is Verdict.SPAM
+
+
+def test_a_verdict_that_rests_on_no_few_clues_has_no_flip() -> None:
+    options = BayesOptions(decision=FEW, fusion=FusionOptions(heads=("facts",)))
+
+    assert explain(trained(options), sample_of("buy", "now", discrete=(1, 1))).flip is None
+
+
+def test_an_untrained_model_has_no_clues_and_no_flip() -> None:
+    told = explain(new_model(), sample_of("buy"))
+
+    assert told.decision.verdict is Verdict.UNSURE
+    assert all(head.clues == () for head in told.heads)
+    assert told.flip is None
