@@ -157,7 +157,8 @@ class Configuration:
 
     def origin(self, key: str) -> str:
         """Return where the value of "section.key" comes from: a file, a variable or "default"."""
-        return _origin_of(key.split("."), self.origins) or "default"
+        below = (origin for name, origin in self.origins.items() if name.startswith(f"{key}."))
+        return self.origins.get(key) or next(below, "default")
 
     def shown(self) -> Iterator[tuple[str, Any]]:
         """Yield ("section.key", value) of every setting in order, secrets hidden."""

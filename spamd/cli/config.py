@@ -1,0 +1,109 @@
+"""`spamd config show` and `spamd config check`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spamd.cli.exits import Exit
+from spamd.cli.grouped import Grouped
+from spamd.cli.output import counted, json_line, line, note
+from spamd.cli.session import session
+
+if TYPE_CHECKING:
+    from spamd.settings import Configuration
+
+app = typer.Typer(help="Show and check the settings.", rich_markup_mode=None, cls=Grouped)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    *,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only what differs from the defaults.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print every setting in force and where it comes from.
+
+    The output is a settings file itself, headed by the thresholds that the decision leads to.
+    Passwords are hidden.
+    """
+    from spamd.bayes.decision import thresholds
+
+    found = session(context).configuration
+    bounds = thresholds(found.settings.decision)
+    if as_json:
+        json_line(
+            {
+                "file": str(found.file) if found.file else None,
+                "settings": {
+                    key: {"value": value, "origin": found.origin(key)}
+                    for key, value in found.shown()
+                },
+                "thresholds": bounds,
+            }
+        )
+        return
+    line(f"# settings file: {found.file or 'none, all defaults'}")
+    line("# thresholds by decision: " + ", ".join(f"{c} from {p:.4f}" for c, p in bounds.items()))
+    _print(found, changed_only=changed)
+
+
+def _print(found: "Configuration", *, changed_only: bool) -> None:
+    section = ""
+    for key, value in found.shown():
+        origin = found.origin(key)
+        if changed_only and origin == "default":
+            continue
+        head, _, name = key.partition(".")
+        if head != section:
+            line(f"\n[{head}]")
+            section = head
+        line(f"{f'{name} = {toml(value)}':<44} # {origin}")
+
+
+def toml(value: object) -> str:
+    """Return a value as TOML writes it."""
+    match value:
+        case dict():
+            inner = ", ".join(f"{json.dumps(name)} = {toml(v)}" for name, v in value.items())
+            return f"{{ {inner} }}" if inner else "{}"
+        case list() | tuple():
+            return f"[{', '.join(toml(inner) for inner in value)}]"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case _:
+            return json.dumps(str(value), ensure_ascii=False)
+
+
+@app.command()
+def check(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Settings file, instead of --config.")
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> int:
+    """Say all that is wrong with settings file and variables."""
+    from spamd.settings import read
+
+    here = session(context)
+    found, faults = read(file or here.config, here.overrides)
+    if as_json:
+        name = str(found.file) if found and found.file else None
+        json_line({"file": name, "faults": faults})
+    elif found is not None:
+        given = counted(len(found.origins), "setting")
+        line(f"{found.file or 'no settings file, all defaults'}: {given} fine")
+    else:
+        for fault in faults:
+            note(f"spamd: {fault}")
+    return Exit.CONFIG if faults else Exit.DONE

@@ -1,0 +1,145 @@
+"""The command `spamd`: the list of commands, the global options, and what each error exits with."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spamd.cli import config, serve
+from spamd.cli.exits import Exit
+from spamd.cli.grouped import Grouped
+from spamd.cli.output import line, note
+from spamd.cli.session import Session, session
+from spamd.errors import ConfigError, SpamdError, TemporaryError
+
+ANYWHERE = ("--config", "-c", "--set")
+"""Global options with a value; they may stand behind the command too."""
+
+EPILOG = (
+    "--config and --set may stand behind the command too. Exit codes: 0 done, 1 partly done"
+    " (named), 3 trouble, 64 usage, 75 try again later, 78 configuration; of spamd scan on one"
+    " message 0 spam, 1 ham, 2 unsure, 3 trouble."
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code; every error becomes a line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # both are text
+    here = Session()
+    try:
+        command = typer.main.get_command(commands())
+        wanted = hoisted(arguments) if arguments else ["--help"]
+        code: int = command.main(wanted, "spamd", standalone_mode=False, obj=here) or Exit.DONE
+        sys.stdout.flush()
+    except typer.TyperException as error:
+        return _usage(error)
+    except ConfigError as error:
+        return _said(here.located(str(error)), Exit.CONFIG)
+    except TemporaryError as error:
+        return _said(f"{error}; try again later", Exit.LATER)
+    except SpamdError as error:
+        return _said(str(error), Exit.TROUBLE)
+    except (KeyboardInterrupt, typer.Abort):
+        return _said("interrupted", Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has enough; the interpreter must not complain when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.TROUBLE
+    except Exception as error:  # noqa: BLE001 - the border of the process: the exit code must be ours
+        traceback.print_exc()
+        return _said(f"this is a bug: {type(error).__name__}", Exit.TROUBLE)
+    return code if arguments else Exit.USAGE
+
+
+def commands() -> typer.Typer:
+    """Return the application with all its commands."""
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        cls=Grouped,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(epilog=EPILOG)(spamd)
+    app.command("serve", rich_help_panel=RUN)(serve.serve)
+    app.add_typer(config.app, name="config", rich_help_panel=RUN)
+    return app
+
+
+RUN = "Run"
+TEACH = "Teach"
+JUDGE = "Judge"
+KEEP = "Look after"
+
+
+def spamd(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="Settings file. Else SPAMD_CONFIG, config/spamd.toml, /etc/spamd/spamd.toml.",
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SECTION.KEY=VALUE",
+            help="Override one setting, for example database.url=sqlite:///tmp/try.sqlite.",
+        ),
+    ] = None,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """A spam filter that stands in front of your mail server and learns from what people do.
+
+    Start it with "spamd serve", teach it with "spamd train", ask it with "spamd explain".
+    """
+    here = session(context)
+    here.config = config
+    here.overrides = list(overrides or ())
+    if version:
+        from importlib.metadata import version as version_of
+
+        line(f"spamd {version_of('spamd')}")
+        raise typer.Exit
+
+
+def hoisted(arguments: Sequence[str]) -> list[str]:
+    """Return a command line with the global options moved in front of the command."""
+    front: list[str] = []
+    rest: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
+        if argument == "--":
+            return [*front, *rest, argument, *remaining]
+        if argument in ANYWHERE:
+            front += [argument, *[value for value in [next(remaining, None)] if value is not None]]
+        elif argument.startswith(("--config=", "--set=")):
+            front.append(argument)
+        else:
+            rest.append(argument)
+    return front + rest
+
+
+def _usage(error: typer.TyperException) -> int:
+    context: typer.Context | None = getattr(error, "ctx", None)
+    name = context.command_path if context else "spamd"
+    text = error.format_message()
+    note(f"{name}: {text[:1].lower()}{text[1:].removesuffix('.')}")
+    if context is not None:
+        note(f"{context.get_usage()}\nTry '{name} --help' for help.")
+    return Exit.USAGE
+
+
+def _said(text: str, code: Exit) -> int:
+    note(f"spamd: {text}")
+    return code

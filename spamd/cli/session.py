@@ -1,0 +1,52 @@
+"""What the global options of one command line say, and the settings they lead to."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from spamd.settings import Configuration, Settings
+
+KEY = re.compile(r"[a-z_]+\.[a-z_]+\b")
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """One run of the command line."""
+
+    config: Path | None = None
+    overrides: list[str] = field(default_factory=list)
+    _configuration: "Configuration | None" = None
+
+    @property
+    def configuration(self) -> "Configuration":
+        """Return the settings and their origins, read once.
+
+        Raises:
+            ConfigError: something is wrong with them.
+        """
+        if self._configuration is None:
+            from spamd.settings import load
+
+            self._configuration = load(self.config, self.overrides)
+        return self._configuration
+
+    @property
+    def settings(self) -> "Settings":
+        """Return the settings."""
+        return self.configuration.settings
+
+    def located(self, text: str) -> str:
+        """Return a sentence; if it begins with a key, with the place of its value in front."""
+        key = KEY.match(text)
+        if key is None or self._configuration is None:
+            return text
+        return f"{self._configuration.origin(key[0])}: {text}"
+
+
+def session(context: typer.Context) -> Session:
+    """Return the session that a command runs in."""
+    return context.ensure_object(Session)
