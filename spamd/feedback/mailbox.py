@@ -1,0 +1,165 @@
+"""What a watcher sees of a place where mail is kept, be it an IMAP account or a Maildir.
+
+A `Mailbox` is read only: it has no way to set a flag, to move or to remove anything. `look` tells
+what is new in a folder since a `Cursor`; `heads` and `content` read; `wait` sleeps until something
+may have happened.
+
+A mail is recognised in another folder by its *trace*: 16 bytes over those header fields that no
+move changes. A trace only says "this mail was seen there"; what a mail is taught under is its digest
+or our id (`message.identity`), so two mails that share a trace do no harm.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import blake2b
+from typing import Protocol
+
+from spamd.ports import Cursor, Place
+
+TRACE_BYTES = 16
+
+TRACE_FIELDS = ("message-id", "date", "from", "to", "subject", "x-spam-id")
+"""Set by the sender or by us at the scan; mail servers and clients leave them alone."""
+
+
+class MailboxError(Exception):
+    """The account can't be used now; the text says what to do about it.
+
+    Not a `SpamdError`: it never meets an SMTP client, it stays between watcher and account.
+    """
+
+
+class LoginRefused(MailboxError):
+    """User name, password or token are wrong, or the server doesn't let us in."""
+
+
+class FolderError(MailboxError):
+    """One folder can't be read; the others can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder that is watched.
+
+    name   as people see it
+    raw    as the server calls it (IMAP: modified UTF-7), for commands
+    place  INBOX, JUNK or OTHER
+    """
+
+    name: str
+    raw: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A mail as the folder lists it.
+
+    key        IMAP UID or Maildir base name
+    traces     fingerprints to remember; the first is the mail's own
+    id         the value of its X-Spam-Id field, None without one
+    flags      keywords and flags as the server says them
+    delivered  when it was delivered to the account (INTERNALDATE); None: unknown
+    arrived    when it came to this folder, at the earliest; None: unknown
+    first_look it lay here when this folder was looked at first
+    """
+
+    key: str
+    traces: tuple[bytes, ...]
+    id: str | None
+    flags: frozenset[str]
+    delivered: datetime | None
+    arrived: datetime | None
+    first_look: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What happened in a folder since its cursor.
+
+    keys      mails that are new here, in the order in which they came
+    marked    mails seen before on which $Junk or $NotJunk is new
+    unseen    mail came and went between two looks
+    start     the cursor to write before anything is read: a kill loses no first look
+    end       the cursor to write when all is read
+    numbered  keys are UIDs: the cursor moves with each chunk
+    """
+
+    folder: Folder
+    keys: Sequence[str]
+    marked: Sequence[str]
+    unseen: bool
+    start: Cursor
+    end: Cursor
+    numbered: bool
+
+    def reached(self, key: str) -> Cursor:
+        """Return the cursor to write when all mails up to `key` are read."""
+        return replace(self.start, next_uid=int(key) + 1) if self.numbered else self.start
+
+
+class Mailbox(Protocol):
+    """An account as the watcher uses it. All methods raise `MailboxError` when it is out of reach.
+
+    key    the name its state is kept under
+    actor  whose lessons these are
+    """
+
+    key: str
+    actor: str
+
+    async def open(self) -> None:
+        """Connect and log in."""
+        ...
+
+    async def close(self) -> None:
+        """Log out; never fails."""
+        ...
+
+    async def folders(self) -> Sequence[Folder]:
+        """Return the folders to watch, Junk first."""
+        ...
+
+    async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
+        """Return what is new in a folder, None for nothing.
+
+        Without a cursor everything is new; `baseline` says that it then lay there before.
+
+        Raises:
+            FolderError: this folder can't be read.
+        """
+        ...
+
+    async def heads(self, news: News, keys: Sequence[str]) -> Sequence[Head]:
+        """Return the heads of some mails; those that vanished or can't be read are left out."""
+        ...
+
+    async def content(self, folder: Folder, key: str) -> bytes | None:
+        """Return a mail's bytes (of a huge one the start), None when it vanished."""
+        ...
+
+    async def wait(self, folder: Folder | None, seconds: float) -> None:
+        """Return when something may have happened in `folder`, after `seconds` at the latest."""
+        ...
+
+
+def trace(fields: dict[str, str]) -> bytes:
+    """Return the fingerprint of a mail from its header fields (lower-case names)."""
+    text = "\n".join(f"{name}:{fields.get(name, '')}" for name in TRACE_FIELDS)
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=TRACE_BYTES).digest()
+
+
+def header_fields(head: bytes) -> dict[str, str]:
+    """Return the fields that `trace` needs, unfolded, first of each name; total on any bytes."""
+    fields: dict[str, str] = {}
+    text = head.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    for line in re.sub(r"\n(?=[ \t])", "", text).split("\n"):
+        if not line:
+            break
+        name, colon, value = line.partition(":")
+        name = name.strip().lower()
+        if colon and name in TRACE_FIELDS:
+            fields.setdefault(name, " ".join(value.split()))
+    return fields

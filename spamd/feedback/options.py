@@ -1,0 +1,201 @@
+"""What an admin can set about feedback: accounts, folders, report addresses, guards.
+
+Every number stands here once, with its unit and its reason; `config/spamd.toml` shows the same.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+JUNK_FOLDERS = (
+    "Junk", "Spam", "Junk E-mail", "Junk Email", "Junk Mail", "Bulk", "Bulk Mail", "Junk-E-Mail",
+    "Spamverdacht", "Courrier indésirable", "Pourriel", "Indésirables", "Correo no deseado",
+    "Posta indesiderata", "Ongewenste e-mail", "Skräppost", "Søppelpost", "Uønsket e-mail",
+    "Roskaposti", "Lixo Eletrônico", "Niechciane", "Нежелательная почта", "Спам", "迷惑メール",
+    "垃圾邮件", "스팸",
+)  # fmt: skip
+"""Names of the Junk folder in the mail clients and languages that create one by themselves."""
+
+EXCLUDED_FOLDERS = (
+    "Trash", "Deleted", "Deleted Items", "Deleted Messages", "Bin", "Wastebasket", "Papierkorb",
+    "Gelöschte Elemente", "Gelöscht", "Corbeille", "Éléments supprimés", "Papelera", "Cestino",
+    "Prullenbak", "Papperskorgen", "Lixeira", "Kosz", "Корзина", "ゴミ箱", "已删除邮件",
+    "Drafts", "Draft", "Entwürfe", "Brouillons", "Borradores", "Bozze", "Concepten", "Utkast",
+    "Rascunhos", "Черновики", "下書き", "草稿",
+    "Sent", "Sent Items", "Sent Messages", "Sent Mail", "Gesendet", "Gesendete Elemente",
+    "Gesendete Objekte", "Envoyés", "Messages envoyés", "Éléments envoyés", "Enviados",
+    "Elementos enviados", "Posta inviata", "Inviata", "Verzonden", "Skickat", "Отправленные",
+    "送信済み", "已发送",
+    "Outbox", "Postausgang", "Boîte d'envoi", "Templates", "Vorlagen",
+)  # fmt: skip
+"""Folders whose mail says nothing about ham: thrown away, unfinished, or written by the user."""
+
+
+class Tls(StrEnum):
+    """How a connection to an IMAP server is protected."""
+
+    AUTO = "auto"  # port 993: from the first byte; else STARTTLS, needed unless it is loopback
+    IMPLICIT = "implicit"
+    STARTTLS = "starttls"
+    NONE = "none"
+
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountOptions:
+    """One place where a person keeps mail: an IMAP account (`host`) or a Maildir (`maildir`).
+
+    host            name or address of the IMAP server
+    port            0: 993 with tls = "implicit", else 143
+    tls             "auto", "implicit", "starttls", "none"
+    ca_file         certificates to trust instead of the system's; for a server with its own
+    user            login name; for a Maildir, the name its lessons carry
+    password        login password; better in a file
+    password_file   file whose first line is the password; read again at each login
+    token_file      file whose first line is an OAuth2 access token: log in by XOAUTH2
+    token_command   program and arguments that print such a token; run at each login
+    users           log in for each of these users by the master user `user`
+    users_file      the same, one name a line
+    master_separator  between user and master user in the login name (Dovecot: "*")
+    maildir         folder of a Maildir++ (with cur, new, tmp; sub-folders begin with a dot)
+    folders         watch only these folders besides Junk and the inbox; empty: all
+    junk_folders    names of Junk here, instead of those for all accounts
+    excluded_folders  names of folders that teach nothing here, instead of those for all accounts
+    """
+
+    host: str = ""
+    port: int = 0
+    tls: Tls = Tls.AUTO
+    ca_file: Path | None = None
+    user: str = ""
+    password: str = field(default="", repr=False)
+    password_file: Path | None = None
+    token_file: Path | None = None
+    token_command: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    users_file: Path | None = None
+    master_separator: str = "*"
+    maildir: Path | None = None
+    folders: tuple[str, ...] = ()
+    junk_folders: tuple[str, ...] = ()
+    excluded_folders: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.host) == bool(self.maildir):
+            raise ValueError('an account has either "host" (IMAP) or "maildir"')
+        if self.maildir:
+            return
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f'"port" of account {self.host} is not between 0 and 65535')
+        if not self.user:
+            raise ValueError(f'account {self.host} needs a "user"')
+        ways = [
+            name
+            for name in ("password", "password_file", "token_file", "token_command")
+            if getattr(self, name)
+        ]
+        if len(ways) != 1:
+            raise ValueError(
+                f"account {self.user} at {self.host} needs exactly one of password,"
+                f" password_file, token_file and token_command; it has {' and '.join(ways) or 'none'}"
+            )
+        if self.tls is Tls.NONE and self.host not in LOOPBACK and "password" in ways[0]:
+            raise ValueError(
+                f'account {self.user} at {self.host} would send its password in the clear: "tls"'
+                ' may be "none" on loopback only'
+            )
+
+    @property
+    def effective_port(self) -> int:
+        """Return the port to connect to."""
+        return self.port or (993 if self.tls in {Tls.AUTO, Tls.IMPLICIT} else 143)
+
+    @property
+    def implicit_tls(self) -> bool:
+        """Return whether TLS begins with the first byte."""
+        return self.tls is Tls.IMPLICIT or (self.tls is Tls.AUTO and self.effective_port == 993)
+
+    @property
+    def key(self) -> str:
+        """Return the name under which state is kept: never shared by two accounts."""
+        if self.maildir:
+            return f"maildir:{self.maildir}"
+        return f"{self.user}@{self.host}:{self.effective_port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackOptions:
+    """Section `feedback`: learning from what people do with their mail.
+
+    accounts          where people keep mail; empty: nothing is watched
+    junk_folders      names of the Junk folder where the server doesn't say (SPECIAL-USE is asked
+                      first); compared without case, as the last part of the folder's path
+    junk_children     sub-folders of Junk are Junk too (else they are ordinary folders)
+    excluded_folders  folders that never teach ham, found as above
+    keywords          $Junk and $NotJunk set on a mail count like a move
+    poll_s            look at all folders at least this often, in seconds; IDLE tells of Junk at once
+    idle_s            seconds before IDLE is issued anew: below the 29 minutes of RFC 2177, and below
+                      the 5 minutes after which NAT devices and some servers drop a quiet line
+    maildir_poll_s    seconds between two looks at the folders of a Maildir (a few `stat` calls)
+    timeout_s         seconds an IMAP server may stay silent within a command
+    retry_first_s     wait after the first failed connection in seconds, doubled each time
+    retry_most_s      longest such wait
+    attempts          how often a mail is tried before it is left parked (`spamd feedback parked`)
+    chunk             mails asked for in one command; progress is saved after each chunk
+    max_message_bytes larger mails are not fetched: their start is enough
+    rule_window_s     a mail that shows up in Junk this soon after its delivery, never seen elsewhere,
+                      was filed by a rule; seconds
+    hold_after        lessons from one person within `hold_window_s` that contradict a clear verdict;
+                      further ones wait for `spamd lessons release`; 0: never
+    hold_window_s     seconds
+    lease_s           seconds until another worker takes over the watchers of one that died
+    spam_addresses    mail to these addresses reports the attached mails as spam
+    ham_addresses     the same for ham
+    report_mails      mails taken from one report, at most
+    """
+
+    accounts: tuple[AccountOptions, ...] = ()
+    junk_folders: tuple[str, ...] = JUNK_FOLDERS
+    junk_children: bool = True
+    excluded_folders: tuple[str, ...] = EXCLUDED_FOLDERS
+    keywords: bool = True
+    poll_s: float = 30.0
+    idle_s: float = 270.0
+    maildir_poll_s: float = 1.0
+    timeout_s: float = 60.0
+    retry_first_s: float = 1.0
+    retry_most_s: float = 300.0
+    attempts: int = 3
+    chunk: int = 500
+    max_message_bytes: int = 4 * 1024 * 1024
+    rule_window_s: float = 3600.0
+    hold_after: int = 100
+    hold_window_s: float = 3600.0
+    lease_s: float = 15.0
+    spam_addresses: tuple[str, ...] = ()
+    ham_addresses: tuple[str, ...] = ()
+    report_mails: int = 100
+
+    def __post_init__(self) -> None:
+        keys = [account.key for account in self.accounts]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise ValueError(f"account {key} is listed twice")
+        for name in ("poll_s", "idle_s", "maildir_poll_s", "timeout_s", "retry_first_s", "lease_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f'"{name}" must be above 0')
+        if self.idle_s >= 29 * 60:
+            # RFC 2177 §3: re-issue IDLE at least every 29 minutes.
+            raise ValueError('"idle_s" must stay below 1740 (29 minutes)')
+        if self.retry_most_s < self.retry_first_s:
+            raise ValueError('"retry_most_s" is below "retry_first_s"')
+        for name in ("attempts", "chunk", "max_message_bytes", "report_mails"):
+            if getattr(self, name) < 1:
+                raise ValueError(f'"{name}" must be at least 1')
+        both = {a.casefold() for a in self.spam_addresses} & {
+            a.casefold() for a in self.ham_addresses
+        }
+        if both:
+            raise ValueError(f"{min(both)} can't report both spam and ham")
