@@ -43,8 +43,10 @@ from spamd.bayes.mixed import FactsOptions
 from spamd.bayes.model import BayesOptions
 from spamd.bayes.multinomial import MultinomialOptions
 from spamd.errors import ConfigError
+from spamd.feedback.options import FeedbackOptions
 from spamd.observe.options import LogOptions, MetricsOptions
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.storage.options import DatabaseOptions
 
 PREFIX = "SPAMD_"
 LOCAL_FILE = Path("config/spamd.toml")
@@ -111,6 +113,8 @@ class Settings(BaseSettings):
     facts: FactsOptions = Field(default_factory=FactsOptions)
     dependence: DependenceOptions = Field(default_factory=DependenceOptions)
     fusion: FusionOptions = Field(default_factory=FusionOptions)
+    database: DatabaseOptions = Field(default_factory=DatabaseOptions)
+    feedback: FeedbackOptions = Field(default_factory=FeedbackOptions)
     metrics: MetricsOptions = Field(default_factory=MetricsOptions)
     log: LogOptions = Field(default_factory=LogOptions)
 
@@ -381,7 +385,7 @@ def _at(values: Mapping[str, Any], key: str) -> Any:
 
 def _unknown(key: str, known: Mapping[str, Any]) -> str:
     section = key.partition(".")[0]
-    names = list(known) if "." in key else list(Settings.model_fields)
+    names = [name for name in (*Settings.model_fields, *known) if name.count(".") == key.count(".")]
     close = get_close_matches(key, names, n=1, cutoff=0.75)
     if not close and "." in key and section not in Settings.model_fields:
         return _unknown(section, known)
@@ -404,7 +408,8 @@ def _sentence(detail: ErrorDetails, origins: Mapping[str, str]) -> str:
         case "missing":
             return f"{origin}: {key} is missing"
         case "literal_error" | "enum":
-            wanted = f"one of {detail['ctx']['expected'].replace(' or ', ', ')}"
+            choices = detail["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
+            wanted = f"one of {choices}"
         case kind:
             wanted = WANTED.get(kind, "")
     if not wanted:
