@@ -1,0 +1,31 @@
+"""The envelope of a message: what SMTP said about it, never what its header fields claim."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Who connected to us.
+
+    address   IP address as text            helo      the name given in HELO, EHLO or LHLO
+    port      TCP port at its side          name      the name DNS gives for the address, "" when unknown
+    tls       the session is encrypted      login     who authenticated, None when nobody did
+    protocol  "SMTP", "ESMTP", "ESMTPS", "LMTP" … as in RFC 3848
+    """
+
+    address: str
+    port: int
+    helo: str
+    name: str
+    tls: bool
+    login: str | None
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """MAIL FROM and RCPT TO, verbatim and without their angle brackets; an empty sender is a bounce."""
+
+    sender: bytes
+    recipients: tuple[bytes, ...]
+    client: Client

@@ -1,0 +1,107 @@
+"""The one way bytes become features; scan, train, evaluate and feedback all come through `extract`.
+
+    bytes → parse → Message → read → Reading → tokenize, facts, grams, digest → Features
+
+Total: no content raises. The texts of the tokens are kept as words and places only; the text of a pair
+is put together when somebody asks for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spamd.message import facts, grams
+from spamd.message.charset import header_text
+from spamd.message.identity import digest
+from spamd.message.parser import Message, parse
+from spamd.message.reading import read
+from spamd.message.tokenizer import Tokens, TokenizerOptions, tokenize
+from spamd.message.url import canonical_host
+from spamd.sample import Sample
+
+
+class Texts(Sequence[str]):
+    """The texts of the tokens of a sample, in its order; each is built when it is asked for."""
+
+    __slots__ = ("first", "second", "words")
+
+    def __init__(
+        self, words: tuple[str, ...], first: NDArray[np.int32], second: NDArray[np.int32]
+    ) -> None:
+        self.words = words
+        self.first = first
+        self.second = second
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        word = self.words[self.first[index]]
+        second = self.second[index]
+        return word if second < 0 else f"{word} {self.words[second]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """What one message is to the rest of the program.
+
+    sample   what the mathematics sees            texts    texts[i] is the text of sample.ids[i]
+    digest   identity of the stable part          id       the id it claims to have, unverified
+    defects  names of what was wrong with it      sender_domain  of its From field, "" without one
+    """
+
+    sample: Sample
+    texts: Texts
+    digest: bytes
+    id: str | None
+    sender_domain: str
+    defects: tuple[str, ...]
+    size_bytes: int
+
+
+_DEFAULTS = TokenizerOptions()
+
+
+def extract(raw: bytes, options: TokenizerOptions = _DEFAULTS) -> Features:
+    """Return the features of a message given as bytes, in whatever state they are."""
+    limits = options.limits
+    message = parse(raw, limits)
+    reading = read(message, limits)
+    tokens: Tokens = tokenize(message, reading, options)
+    source = grams.gram_source(message, reading, limits, route="route" not in options.without)
+    return Features(
+        sample=Sample(
+            ids=tokens.ids,
+            occurrences=tokens.occurrences,
+            kinds=tokens.kinds,
+            discrete=facts.discrete(message, reading),
+            continuous=facts.continuous(message, reading, len(tokens.ids)),
+            grams=grams.grams(source),
+        ),
+        texts=Texts(tokens.words, tokens.first, tokens.second),
+        digest=digest(message, reading),
+        id=_claimed_id(message),
+        sender_domain=_sender_domain(message),
+        defects=message.defects + reading.defects,
+        size_bytes=len(raw),
+    )
+
+
+def _claimed_id(message: Message) -> str | None:
+    value = message.first("x-spam-id")
+    return None if value is None else header_text(value[:256])
+
+
+def _sender_domain(message: Message) -> str:
+    value = header_text((message.first("from") or b"")[:1024])
+    _, at, host = value.rpartition("@")
+    return canonical_host(host.strip('> \t)"').split(">")[0].strip())[:255] if at else ""

@@ -1,0 +1,111 @@
+"""Which header fields give tokens, and how.
+
+The rule behind the table: a field that a later hop, a mailbox or another filter adds or rewrites gives
+nothing, so that the mail we scan and the copy we are taught with have the same tokens. Everything else
+gives its name as spelled (mailers have habits), and its words under the mark of the field.
+
+Sources: P. Graham, "Better Bayesian Filtering" (2003) for marks; SpamBayes' tokeniser comments for
+address parts, Message-ID host and field names; own runs for what is out.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spamd.message import script, url
+from spamd.message.charset import header_text
+from spamd.message.limits import Limits
+from spamd.message.parser import Field, Message
+
+_FOREIGN = re.compile(
+    r"x-(?:.*spam|.*virus|.*scan|amavis|rspamd|bogosity|crm114|dspam|sa-|asg-|barracuda|ironport|proofpoint"
+    r"|forefront|microsoft-|ms-|exchange-|gmail-|gm-|google-|evolution|mozilla-|uid|keywords|status|sieve|dovecot"
+    r"|original-to|delivered-to|envelope|real-to|rcpt-to|apparently-|resent|received|authentic|policyd|greylist|hashcash"
+    r"|virtual|getmail|fetchmail|account-key|imap|pstn|perlmx|mailscanner|mimedefang|pyzor|razor|dcc|rbl|sonic|cron-)"
+    r"|(?:delivered-to|return-path|received|received-spf|status|date|delivery-date|lines|xref|path|nntp-.*|bcc|envelope-.*"
+    r"|original-recipient|resent-.*|authentication-results|arc-.*|dkim-signature|domainkey-signature|list-archive"
+    r"|content-length|auto-submitted-by|old-.*|replied|forwarded|content-transfer-encoding|errors-to)$"
+)
+"""Names of fields that later hops, mailboxes and other filters own: no tokens at all."""
+
+ROUTE = re.compile(
+    r"(?:received|date|message-id|return-path|delivered-to|list-.*|in-reply-to|references|reply-to|x-.*)$"
+)
+"""Names of fields that tell the way and not the content: out with `without = {"route"}` (E-002)."""
+
+_ADDRESSES = ("from", "to", "cc", "reply-to", "sender")
+_ADDRESS = re.compile(r"<?([^\s<>@,;:\"()]{1,64})@([^\s<>@,;:\"()]{1,255})>?")
+_MARKED_WHOLE = ("x-mailer", "user-agent", "precedence", "importance", "x-priority", "mime-version")
+_SIGNED = ("dkim-signature", "domainkey-signature", "arc-seal")
+_RUNS = re.compile(r"[0-9A-Fa-f]{2,}|[0-9]")
+_ZONE = re.compile(rb"([+-][0-9]{4})[^0-9]*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderTokens:
+    """marked: (mark, word) of every header word     links, shape: whole tokens"""
+
+    marked: list[tuple[str, list[str]]]
+    links: list[str]
+    shape: list[str]
+
+
+def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None) -> HeaderTokens:
+    """Return the tokens of the header fields but Subject, fields matching `skip` left out."""
+    found = HeaderTokens(marked=[], links=[], shape=[])
+    for field in message.fields:
+        name = field.name
+        if (skip is not None and skip.match(name)) or name == "subject":
+            continue
+        if name in _SIGNED:
+            found.shape.append(f"header:{name}")
+            continue
+        if name == "date":
+            zone = _ZONE.search(field.value[:200].rstrip())
+            found.shape.append(f"zone:{zone[1].decode()}" if zone else "zone:none")
+            continue
+        if _FOREIGN.match(name):
+            continue
+        found.shape.append(f"header:{field.spelled[:40]}")
+        _field(found, field, limits)
+    return found
+
+
+def _field(found: HeaderTokens, field: Field, limits: Limits) -> None:
+    name, mark = field.name, field.name[:20]
+    value = field.value[: limits.field_bytes]
+    if name == "message-id":
+        value = value.rpartition(b"@")[2].rstrip(b"> \t\n")
+    text = header_text(value)
+    if not text.isascii():
+        text, _ = script.normalize(text)
+    if name in _ADDRESSES:
+        _addresses(found, mark, text)
+    elif name in _MARKED_WHOLE:
+        found.shape.append(f"{mark}:{'_'.join(text.split())[:40]}")
+    elif name == "content-type":
+        _, boundary, rest = text.partition("boundary=")
+        if boundary:
+            found.shape.append(
+                f"boundary:{_RUNS.sub('0', rest.strip(chr(34)).partition(chr(34))[0])[:40]}"
+            )
+        text = text.partition("boundary=")[0]
+    found.marked.append((mark, script.words(text)[: limits.field_words]))
+
+
+def _addresses(found: HeaderTokens, mark: str, text: str) -> None:
+    """Note each address and its registrable domain; how many there are, in powers of two."""
+    addresses = _ADDRESS.findall(text)
+    for user, host in addresses[:20]:
+        host = url.canonical_host(host)[:40]
+        found.links.append(f"{mark}:{user.lower()[:24]}@{host}"[:64])
+        found.links.append(f"{mark}:@{url.registrable_domain(host)}")
+    found.shape.append(f"{mark}:count:{len(addresses).bit_length()}")
+
+
+def presences(message: Message) -> Iterator[str]:
+    """Yield a token for each of the fields that a proper mail has and this one lacks."""
+    names = {field.name for field in message.fields}
+    for name in ("from", "to", "subject", "date", "message-id"):
+        if name not in names:
+            yield f"missing:{name}"

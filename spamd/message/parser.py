@@ -1,0 +1,285 @@
+"""Bytes → Message: header fields and a flat list of parts, as a mail reader would find them.
+
+One pass over the bytes, no recursion, every limit checked before the work. `parse` is total: broken
+content gives a defect, never an exception. It splits, and decodes nothing but Content-Type and
+Content-Transfer-Encoding; texts are decoded by `reading`.
+
+What it takes as readers do: CRLF, LF and bare CR all end a line; one mbox line (`From …` or `>From …`)
+on top is skipped; a line that can't be a header field ends the header section; a multipart without its
+closing delimiter runs to the end, one without any delimiter is text; the innermost of several equal
+boundaries wins. Preamble and epilogue are shown by no reader and are not read.
+
+An own parser, because the standard library's costs 0.6 to 1.1 ms a message (this one about a tenth),
+recurses over nested parts, and offers no limits.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from spamd.message.limits import Limits
+from spamd.message.mime import PLAIN, ContentType, content_type, transfer_decode
+
+
+class Field(NamedTuple):
+    """One header field; `value` is what stands after the colon, folds kept as LF and white space."""
+
+    name: str  # lower case
+    spelled: str  # as written
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One MIME entity without children."""
+
+    fields: tuple[Field, ...]
+    content_type: ContentType
+    encoding: str
+    body: bytes
+    depth: int
+
+    def first(self, name: str) -> bytes | None:
+        """Return the value of the first field of that lower-case name."""
+        return next((field.value for field in self.fields if field.name == name), None)
+
+    def payload(self, limit: int | None = None) -> bytes:
+        """Return the body, transfer-decoded; only its first `limit` encoded bytes when given."""
+        body = self.body if limit is None else self.body[:limit]
+        return transfer_decode(body, self.encoding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A parsed message.
+
+    fields      of the message itself, in order     nested      fields of messages inside this one
+    parts       the leaves, in order                containers  the types of the multiparts, in order
+    size_bytes  of the message as it came           defects     names of what was wrong, distinct
+    """
+
+    fields: tuple[Field, ...]
+    content_type: ContentType
+    parts: tuple[Part, ...]
+    containers: tuple[str, ...]
+    nested: tuple[Field, ...]
+    size_bytes: int
+    defects: tuple[str, ...]
+
+    def first(self, name: str) -> bytes | None:
+        """Return the value of the first field of that lower-case name."""
+        return next((field.value for field in self.fields if field.name == name), None)
+
+    def all(self, name: str) -> list[bytes]:
+        """Return the values of all fields of that lower-case name, topmost first."""
+        return [field.value for field in self.fields if field.name == name]
+
+
+_FIELD = re.compile(rb"([!-9;-~]+)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n?")
+_MBOX_LINE = re.compile(rb">?From [^\n]*\n")
+_TEXTUAL = (
+    "message/delivery-status",
+    "message/disposition-notification",
+    "message/feedback-report",
+)
+_IDENTITY = ("", "7bit", "8bit", "binary")
+
+
+def parse(raw: bytes, limits: Limits = Limits()) -> Message:  # noqa: B008 - frozen value
+    """Return the message that `raw` holds; total, never raises on content."""
+    data = raw[: limits.message_bytes]
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if (mbox := _MBOX_LINE.match(data)) is not None:
+        data = data[mbox.end() :]
+    walk = _Walk(data, limits)
+    if len(raw) > limits.message_bytes:
+        walk.defects["message cut"] = None
+    walk.run()
+    return Message(
+        fields=walk.fields,
+        content_type=walk.content_type,
+        parts=tuple(walk.parts),
+        containers=tuple(walk.containers),
+        nested=tuple(walk.nested),
+        size_bytes=len(raw),
+        defects=tuple(walk.defects),
+    )
+
+
+class _Walk:
+    """The state of one pass: where we are, and which multiparts are open around us."""
+
+    def __init__(self, data: bytes, limits: Limits) -> None:
+        self.data = data
+        self.limits = limits
+        self.fields: tuple[Field, ...] = ()
+        self.content_type = PLAIN
+        self.parts: list[Part] = []
+        self.containers: list[str] = []
+        self.nested: list[Field] = []
+        self.defects: dict[str, None] = {}  # ordered set
+        self.open: list[tuple[bytes, ...]] = []  # spellings of the open boundaries, outermost first
+        self.levels: dict[bytes, int] = {}  # each of them → the innermost multipart that has it
+        self.digest: list[bool] = []  # is it a multipart/digest?
+        self.fields_left = limits.fields
+        self.entities_left = limits.parts
+
+    def run(self) -> None:
+        """Read entity after entity until the data or a limit ends."""
+        position: int | None = 0
+        embedded = 0  # messages around this entity; a delimiter of an outer multipart ends them
+        top = True
+        while position is not None:
+            if self.entities_left == 0:
+                self.defects["too many parts"] = None
+                return
+            self.entities_left -= 1
+            fields, start = self._header(position)
+            kind, encoding = self._kind(fields)
+            if top:
+                self.fields, self.content_type, top = fields, kind, False
+            elif embedded:
+                self.nested += fields
+            embedded = 0
+            boundary = kind.parameters.get("boundary", "").rstrip()
+            depth = len(self.open)
+            if kind.main == "multipart" and depth < self.limits.depth:
+                position = self._multipart(fields, kind, boundary, start)
+            elif kind.type == "message/rfc822" and encoding in _IDENTITY:
+                self.containers.append(kind.type)
+                position, embedded = start, 1
+            else:
+                if kind.main == "multipart":
+                    self.defects["nested too deep"] = None
+                end, position = self._next(start)
+                self._leaf(fields, kind, encoding, start, end)
+
+    def _kind(self, fields: tuple[Field, ...]) -> tuple[ContentType, str]:
+        """Return type and transfer encoding as the fields give them; the first of equal fields counts."""
+        kind = encoding = None
+        for field in fields:
+            if field.name == "content-type" and kind is None:
+                kind = content_type(field.value[: self.limits.field_bytes])
+            elif field.name == "content-transfer-encoding" and encoding is None:
+                encoding = field.value[:64].strip().lower().decode("ascii", "replace")
+        if kind is None:
+            in_digest = bool(self.digest and self.digest[-1])  # RFC 2046 §5.1.5
+            kind = ContentType("message/rfc822") if in_digest else PLAIN
+        return kind, encoding or ""
+
+    def _header(self, position: int) -> tuple[tuple[Field, ...], int]:
+        """Return the fields from `position` on and where the body starts."""
+        data, match_field = self.data, _FIELD.match
+        stop = min(len(data), position + self.limits.header_bytes)
+        fields: list[Field] = []
+        while (match := match_field(data, position, stop)) is not None:
+            name, value = match.groups()
+            if name.startswith(b"--") and self._level(self._line(position)) is not None:
+                break
+            if len(fields) < self.fields_left:
+                spelled = name.decode("ascii")
+                fields.append(Field(spelled.lower(), spelled, value))
+            position = match.end()
+        if len(fields) == self.fields_left:
+            self.defects["too many fields"] = None
+        self.fields_left -= len(fields)
+        if data.startswith(b"\n", position):
+            return tuple(fields), position + 1
+        if position < len(data):
+            if position >= stop:
+                self.defects["header too long"] = None
+            else:
+                self.defects["no blank line"] = None
+        return tuple(fields), position
+
+    def _multipart(
+        self, fields: tuple[Field, ...], kind: ContentType, boundary: str, start: int
+    ) -> int | None:
+        """Open a multipart and return where its first part starts; without one, keep it as text."""
+        mark = boundary.encode("latin_1", "replace")
+        if not mark:
+            self.defects["no boundary"] = None
+            mark = self._guess_boundary(start)
+        if mark:
+            level = len(self.open)
+            self.open.append((mark, b"'" + mark + b"'"))
+            self.levels |= dict.fromkeys(self.open[-1], level)
+            self.digest.append(kind.type == "multipart/digest")
+            self.containers.append(kind.type)
+            end, position = self._next(start)
+            if position is not None and len(self.open) > level:
+                return position
+            self._close(level)
+            self.defects["no delimiter"] = None
+            if position is None:
+                self._leaf(fields, PLAIN, "", start, end)
+            return position
+        end, position = self._next(start)
+        self._leaf(fields, PLAIN, "", start, end)
+        return position
+
+    def _guess_boundary(self, start: int) -> bytes:
+        """Return the boundary that the first delimiter-like line of the body suggests."""
+        at = start if self.data.startswith(b"--", start) else self.data.find(b"\n--", start) + 1
+        return self._line(at)[2:72].rstrip() if at and self._line(at)[2:].strip(b"- ") else b""
+
+    def _line(self, position: int) -> bytes:
+        end = self.data.find(b"\n", position)
+        return self.data[position : end if end >= 0 else len(self.data)]
+
+    def _level(self, line: bytes) -> tuple[int, bool] | None:
+        """Return which open multipart the line delimits, and whether it closes it."""
+        mark = line[2:].rstrip()
+        level = self.levels.get(mark)
+        if level is not None:
+            return level, False
+        if mark.endswith(b"--") and (level := self.levels.get(mark[:-2])) is not None:
+            return level, True
+        return None
+
+    def _close(self, level: int) -> None:
+        """Forget the multiparts from `level` on."""
+        if level < len(self.open):
+            del self.open[level:], self.digest[level:]
+            self.levels = {mark: at for at, marks in enumerate(self.open) for mark in marks}
+
+    def _next(self, start: int) -> tuple[int, int | None]:
+        """Return where the body that begins at `start` ends, and where the next entity starts."""
+        data, end = self.data, -1
+        position = max(
+            0, start - 1
+        )  # the line end before a delimiter belongs to it (RFC 2046 §5.1.1)
+        while self.open and (position := data.find(b"\n--", position)) >= 0:
+            line = self._line(position + 1)
+            found = self._level(line)
+            if found is not None:
+                level, closes = found
+                end = max(start, position) if end < 0 else end
+                self._close(level if closes else level + 1)
+                if not closes:
+                    return end, min(position + len(line) + 2, len(data))
+            position += 1 + len(line)
+        return (len(data) if end < 0 else end), None
+
+    def _leaf(
+        self, fields: tuple[Field, ...], kind: ContentType, encoding: str, start: int, end: int
+    ) -> None:
+        """Keep a part; an encoded message inside is opened as well, once."""
+        part = Part(
+            fields=fields,
+            content_type=kind,
+            encoding=encoding,
+            body=self.data[start:end],
+            depth=len(self.open),
+        )
+        if kind.type != "message/rfc822" or self.limits.depth == 1:
+            self.parts.append(part)
+            return
+        limits = replace(self.limits, depth=self.limits.depth - 1, parts=max(1, self.entities_left))
+        inner = parse(part.payload(self.limits.part_bytes), limits)
+        self.entities_left = max(0, self.entities_left - len(inner.parts))
+        self.containers.append(kind.type)
+        self.nested += inner.fields
+        self.parts += inner.parts

@@ -1,0 +1,225 @@
+"""Message → what a person gets to read of it: subject, visible text, hidden text, links.
+
+Every text part is read, wherever it stands (two HTML parts, text behind an attachment, messages inside
+the message). What is data and not words is blanked: base64-looking runs, PGP armour, uuencoded blocks.
+Built once per message; tokens, facts, grams and identity are all taken from it.
+"""
+
+import re
+from dataclasses import dataclass
+
+from spamd.message import html, script, url
+from spamd.message.charset import decode, header_text
+from spamd.message.limits import Limits
+from spamd.message.mime import parameters
+from spamd.message.parser import Message, Part
+
+_ARMOUR = re.compile(
+    r"-----BEGIN (PGP|CERT)[A-Z ]*-----.*?(?:-----END [A-Z ]{3,40}-----|\Z)", re.DOTALL
+)
+_SIGNED = re.compile(r"-----BEGIN PGP SIGNED MESSAGE-----(?:\n[A-Za-z]+: .*)*")
+_UUENCODED = re.compile(
+    r"^begin [0-7]{3,4} (.{1,200})\n(?:[ -\x60]{1,80}\n)*?(?:\x60?\n)?end$", re.MULTILINE
+)
+_DATA_LINES = re.compile(
+    r"^[>|]?(?=[^\n]*[0-9+/])(?=[^\n]*[A-Z])[A-Za-z0-9+/]{58,}={0,2}$", re.MULTILINE
+)
+_NO_TEXT = ("text/css", "text/javascript", "text/x-vcard", "text/vcard")
+_TEXT_TYPES = ("message/", "text/")
+_CONTROL = re.compile(r"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
+_FOOTER = re.compile(
+    r"\n(?:_{30,}|-{50,}|={50,})[ \t]*\n(?=(?:.*\n){0,6}?.*(?:[Mm]ailing list|listinfo|[Uu]nsubscribe|lists?@))"
+    r"(?:.*(?:\n|$)){1,12}\s*\Z"
+)
+_TAGGED_SUBJECT = re.compile(
+    r"^\s*(?:(?:\[|\*{2,}|\{)\s*(?:spam|junk|ham|unsure|bulk)[^\]}*]{0,20}(?:\]|\*{2,}|\})\s*:?\s*)+",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """One part that is not shown as text: its file name ("" when it has none), type, size class."""
+
+    name: str
+    type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a person reads, and what was done to keep a filter from reading it.
+
+    subject   decoded, normalised, without another filter's mark in front
+    text      visible, normalised, URLs blanked        hidden  what the reader is not shown
+    links     URLs as written, distinct, in order      tags    HTML tags used
+    charsets  label or codec of each text part         tricks  names of the tricks found, distinct
+    plain, pages  how many plain and HTML texts        quoted  share of quoted lines, 0 … 1
+    """
+
+    subject: str
+    text: str
+    hidden: str
+    links: tuple[str, ...]
+    tags: frozenset[str]
+    charsets: tuple[str, ...]
+    attachments: tuple[Attachment, ...]
+    tricks: tuple[str, ...]
+    defects: tuple[str, ...]
+    plain: int
+    pages: int
+
+
+def read(message: Message, limits: Limits = Limits()) -> Reading:  # noqa: B008 - frozen value
+    """Return what a person reads of the message; total."""
+    reader = _Reader(limits)
+    subject = reader.normalized(
+        header_text((message.first("subject") or b"")[: limits.field_bytes])
+    )
+    for part in message.parts:
+        reader.part(part)
+    for field in message.nested:
+        if field.name in ("subject", "from", "to"):
+            reader.texts.append(reader.normalized(header_text(field.value[: limits.field_bytes])))
+    text = "\n".join(reader.texts)
+    if len(text) > limits.text_chars:
+        half = limits.text_chars // 2
+        text = text[:half] + "\n" + text[-half:]
+        reader.defects["text cut"] = None
+    hidden = reader.normalized("".join(reader.hidden)[: limits.text_chars])
+    found = url.in_text(text)
+    if found:
+        text = url.without_urls(text)
+    return Reading(
+        subject=_TAGGED_SUBJECT.sub("", subject).strip(),
+        text=text,
+        hidden=hidden if not hidden.isspace() else "",
+        links=tuple(dict.fromkeys([*reader.links, *found]))[: limits.links],
+        tags=frozenset(reader.tags),
+        charsets=tuple(reader.charsets),
+        attachments=tuple(reader.attachments),
+        tricks=tuple(reader.tricks),
+        defects=tuple(reader.defects),
+        plain=reader.plain,
+        pages=reader.pages,
+    )
+
+
+class _Reader:
+    """Collects while the parts pass by."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.texts: list[str] = []
+        self.hidden: list[str] = []
+        self.links: dict[str, None] = {}
+        self.tags: set[str] = set()
+        self.charsets: list[str] = []
+        self.attachments: list[Attachment] = []
+        self.tricks: dict[str, None] = {}
+        self.defects: dict[str, None] = {}
+        self.left = 4 * limits.part_bytes  # encoded bytes of text decoded in all
+        self.plain = self.pages = 0
+
+    def normalized(self, text: str) -> str:
+        """Return the text in NFKC without invisible signs, and note when these split words."""
+        if text.isascii():
+            return text
+        text, split = script.normalize(text)
+        if split:
+            self.tricks["invisible"] = None
+        return text
+
+    def part(self, part: Part) -> None:
+        """Read one part as text, or note it as an attachment."""
+        kind = part.content_type
+        disposition = part.first("content-disposition")
+        name = kind.parameters.get("name", "")
+        if disposition is not None:
+            given = parameters(
+                disposition[: self.limits.field_bytes].replace(b"\n", b"").decode("latin_1")
+            )
+            name = given.get("filename", name)
+        if (
+            kind.type.startswith(_TEXT_TYPES)
+            and kind.type not in _NO_TEXT
+            or self._readable(part, name)
+        ):
+            self._text(part)
+            if not name:
+                return
+        self.attachments.append(
+            Attachment(name=name[:255], type=kind.type, size_bytes=len(part.body))
+        )
+
+    def _readable(self, part: Part, name: str) -> bool:
+        """Tell whether a nameless part without a telling type is text all the same."""
+        if name or part.content_type.type not in (
+            "application/octet-stream",
+            "application/xhtml+xml",
+        ):
+            return False
+        start = part.payload(2048)
+        return b"\0" not in start and len(_CONTROL.findall(start.decode("latin_1"))) * 50 <= len(
+            start
+        )
+
+    def _text(self, part: Part) -> None:
+        limit = min(self.left, self.limits.part_bytes)
+        self.left -= min(limit, len(part.body))
+        if len(part.body) > limit:
+            self.defects["text cut"] = None
+        kind = part.content_type
+        decoded = decode(part.payload(limit), kind.parameters.get("charset", "")[:64])
+        text = decoded.text
+        self.charsets.append(
+            kind.parameters.get("charset", "").strip().lower()[:40] or decoded.codec
+        )
+        if decoded.mislabelled:
+            self.defects["bad charset"] = None
+        if not text.isascii() or "\x01" <= text[:1] < "\t":
+            start = text[:8192]
+            if len(_CONTROL.findall(start)) * 20 > len(start):
+                self.defects["binary text"] = None
+                return
+        if (
+            kind.type.endswith("html")
+            or kind.main == "text"
+            and text[:256].lstrip()[:9].lower().startswith(("<html", "<!doctype"))
+        ):
+            self._html(text)
+        else:
+            self.plain += 1
+            self.texts.append(self._without_data(self.normalized(text)))
+
+    def _html(self, text: str) -> None:
+        self.pages += 1
+        page = html.render(text, self.limits)
+        self.texts.append(self._without_data(self.normalized(page.text)))
+        self.links |= dict.fromkeys(page.links)
+        self.tags |= page.tags
+        if page.hidden and not page.hidden.isspace():
+            self.hidden.append(page.hidden)
+        if page.split:
+            self.tricks["split"] = None
+        if page.cut:
+            self.defects["html cut"] = None
+
+    def _without_data(self, text: str) -> str:
+        """Return the text without armour, uuencoded blocks and long runs of base64, and its footer."""
+        if "-----BEGIN " in text:
+            text = _ARMOUR.sub("\n", _SIGNED.sub("", text))
+        if "\nend" in text and "begin " in text:
+            for name in _UUENCODED.findall(text):
+                self.attachments.append(Attachment(name=name, type="x-uuencode", size_bytes=0))
+            text = _UUENCODED.sub("", text)
+        if _DATA_LINES.search(text) is not None:
+            text = _DATA_LINES.sub("", text)
+        return without_footer(text)
+
+
+def without_footer(text: str) -> str:
+    """Return the text without the footer that a mailing list put under it, where it is recognisable."""
+    tail = text[-2000:]
+    footer = _FOOTER.search(tail) if "____" in tail or "-----" in tail or "=====" in tail else None
+    return text if footer is None else text[: len(text) - len(tail) + footer.start() + 1]

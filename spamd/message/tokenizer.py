@@ -1,0 +1,293 @@
+"""Message and Reading → the tokens that the heads count. `docs/tokens.md` lists every kind.
+
+Words keep their case; header words come marked by their field and, as a twin, without the mark, because
+marks help a head that looks at few words and split the counts of one that uses all. Adjacent words give
+pairs, made as numbers only (see `tokens`).
+
+A message with more distinct tokens than the limit keeps, of its words and pairs, the first ones as a
+reader meets them for one half of the room, and of the rest those with the smallest ids for the other
+half. Ids are hashes, so the second half is a fair sample of the whole text that is the same on every
+path: words piled up in front leave the sample, words piled up behind leave the beginning.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spamd.message import headers, script, url
+from spamd.message.limits import Limits
+from spamd.message.parser import Message
+from spamd.message.reading import Reading
+from spamd.message.tokens import pair_ids, word_ids
+from spamd.sample import Kind
+
+WITHOUT = frozenset(
+    {"route", "headers", "pairs", "twins", "links", "shape", "tricks", "hidden", "tags"}
+)
+"""Groups of tokens that can be left out, for experiments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerOptions:
+    """What of a message becomes tokens. A change needs retraining: old lessons know other tokens."""
+
+    without: frozenset[str] = frozenset()
+    """Groups left out: "route" (fields that tell the way: Received, Date, Message-ID, Return-Path,
+    Delivered-To, List-*, replies, X-*), "headers", "pairs", "twins", "links", "shape", "tricks",
+    "hidden", "tags". Empty in production; experiments measure what each group is worth."""
+    limits: Limits = field(default_factory=Limits)
+    """Sizes, depths and counts."""
+
+    def __post_init__(self) -> None:
+        unknown = set(self.without) - WITHOUT
+        if unknown:
+            raise ValueError(
+                f"without: {', '.join(sorted(unknown))} is none of {', '.join(sorted(WITHOUT))}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """The tokens of one message, sorted by id, distinct.
+
+    The text of token i is `words[first[i]]`, followed for a pair by a space and `words[second[i]]`;
+    `second[i]` is -1 for a token that is no pair.
+    """
+
+    ids: NDArray[np.int64]
+    occurrences: NDArray[np.uint8]
+    kinds: NDArray[np.uint8]
+    words: tuple[str, ...]
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+
+
+def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> Tokens:
+    """Return the tokens of a message; total, the same for the same content on every path."""
+    bag = _Bag(options)
+    without = options.without
+    bag.text(script.words(reading.text), reading.text, Kind.WORD)
+    subject = script.words(reading.subject)
+    if "headers" not in without:
+        skip = headers.ROUTE if "route" in without else None
+        found = headers.header_tokens(message, options.limits, skip)
+        bag.subject(subject)
+        for mark, words in found.marked:
+            bag.marked(mark, words)
+        bag.add(found.links, Kind.LINK)
+        if "shape" not in without:
+            bag.add(found.shape, Kind.SHAPE)
+            bag.add(list(headers.presences(message)), Kind.SHAPE)
+    if "hidden" not in without and reading.hidden:
+        bag.hidden(script.words(reading.hidden))
+    if "links" not in without:
+        bag.add(_link_tokens(reading), Kind.LINK)
+    if "shape" not in without:
+        bag.add(_shape_tokens(message, reading, tags="tags" not in without), Kind.SHAPE)
+    if "tricks" not in without:
+        bag.add([f"trick:{name}" for name in (*reading.tricks, *bag.tricks)], Kind.TRICK)
+    return bag.tokens()
+
+
+class _Bag:
+    """Collects tokens: texts with their kind and count, and runs of words for the pairs."""
+
+    def __init__(self, options: TokenizerOptions) -> None:
+        self.limits = options.limits
+        self.without = options.without
+        self.texts: list[str] = []
+        self.counts: list[int] = []
+        self.kinds: list[int] = []
+        self.runs: list[NDArray[np.int32]] = []  # places in `texts` of words one after the other
+        self.tricks: dict[str, None] = {}
+        self.body = 0  # `texts[:body]` are the words of the visible text, in the order of reading
+
+    def add(self, texts: Sequence[str], kind: Kind) -> None:
+        """Add tokens as they are, each once per mention."""
+        for text, count in Counter(texts).items():
+            self._one(text[: self.limits.token_chars].replace(" ", "_"), count, kind)
+
+    def _one(self, text: str, count: int, kind: int) -> None:
+        self.texts.append(text)
+        self.counts.append(count)
+        self.kinds.append(kind)
+
+    def text(self, words: list[str], text: str, kind: Kind) -> None:
+        """Add the words of the visible text, what their tricks hide, and remember their order."""
+        counts = Counter(words)
+        places = self._words(counts, "", kind)
+        self.body = len(self.texts)
+        self.runs.append(np.fromiter(map(places.__getitem__, words), np.int32, len(words)))
+        if "tricks" not in self.without:
+            self._letters(counts, text)
+
+    def _words(self, counts: Counter[str], mark: str, kind: Kind) -> dict[str, int]:
+        """Add words under a mark and return the place of each; -1 for a word that gives no token."""
+        limit = self.limits.word_chars
+        places: dict[str, int] = {}
+        place = len(self.texts)
+        for word, count in counts.items():
+            if word.isdigit():
+                places[word] = -1
+                continue
+            places[word] = place
+            place += 1
+            if len(word) > limit:
+                self.texts.append(f"{mark}skip:{word[0]}:{len(word).bit_length()}")
+            else:
+                self.texts.append(mark + word)
+            self.counts.append(count)
+        self.kinds += [kind] * (place - len(self.kinds))
+        return places
+
+    def _letters(self, counts: Counter[str], text: str) -> None:
+        """Add the plain reading of words written in look-alikes, with digits, or letter by letter."""
+        extra: list[str] = []
+        for plain in script.leet(list(counts)):
+            extra.append(plain)
+            self.tricks["leet"] = None
+        if not text.isascii():
+            for word in counts:
+                folded = script.unmasked(word)
+                if folded is not None:
+                    extra.append(folded)
+                    self.tricks["look-alike"] = None
+        if sum([counts[letter] for letter in counts if len(letter) == 1 and letter.isalpha()]) > 3:
+            spaced = script.spaced_out(text)
+            if spaced:
+                extra += spaced
+                self.tricks["spaced"] = None
+        self.add(extra, Kind.WORD | Kind.TRICK)
+
+    def subject(self, words: list[str]) -> None:
+        """Add the words of the subject marked, as twins, and in pairs."""
+        places = self.marked("subject", words)
+        self.runs.append(np.array([places[word] for word in words if word in places], np.int32))
+
+    def marked(self, mark: str, words: list[str]) -> dict[str, int]:
+        """Add words of a header field under its mark and as twins; return the places of the twins."""
+        counts = Counter(words)
+        self._words(counts, mark + ":", Kind.MARKED)
+        return {} if "twins" in self.without else self._words(counts, "", Kind.TWIN)
+
+    def hidden(self, words: list[str]) -> None:
+        """Add words that the reader is not shown."""
+        self._words(Counter(words), "hidden:", Kind.HIDDEN)
+        self.tricks["hidden"] = None
+
+    def tokens(self) -> Tokens:
+        """Return all that was added, merged, sorted and cut to the limit."""
+        ids = word_ids(self.texts)
+        first = np.arange(len(ids), dtype=np.int32)
+        second = np.full(len(ids), -1, np.int32)
+        counts = np.array(self.counts, np.int64)
+        kinds = np.array(self.kinds, np.uint8)
+        if "pairs" not in self.without:
+            lefts = [run[run >= 0] for run in self.runs]
+            left = np.concatenate([run[:-1] for run in lefts]) if lefts else first[:0]
+            right = np.concatenate([run[1:] for run in lefts]) if lefts else first[:0]
+            ids = np.concatenate([ids, pair_ids(ids[left], ids[right])])
+            first = np.concatenate([first, left])
+            second = np.concatenate([second, right])
+            counts = np.concatenate([counts, np.ones(len(left), np.int64)])
+            kinds = np.concatenate([kinds, np.full(len(left), Kind.PAIR, np.uint8)])
+        return self._merged(ids, counts, kinds, first, second)
+
+    def _merged(
+        self,
+        ids: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        kinds: NDArray[np.uint8],
+        first: NDArray[np.int32],
+        second: NDArray[np.int32],
+    ) -> Tokens:
+        if len(ids) == 0:
+            return Tokens(
+                ids=ids, occurrences=kinds, kinds=kinds, words=(), first=first, second=second
+            )
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
+        starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+        kinds = np.bitwise_or.reduceat(kinds[order], starts)
+        counts = np.minimum(np.add.reduceat(counts[order], starts), self.limits.occurrences)
+        twin_of_word = (kinds & (Kind.WORD | Kind.TWIN)) == (Kind.WORD | Kind.TWIN)
+        kinds[twin_of_word] &= ~np.uint8(Kind.TWIN)
+        ids, places = ids[starts], order[starts]
+        if len(ids) > self.limits.tokens:
+            keep = self._chosen(ids, places, kinds)
+            ids, counts, kinds, places = ids[keep], counts[keep], kinds[keep], places[keep]
+        return Tokens(
+            ids=ids,
+            occurrences=counts.astype(np.uint8),
+            kinds=kinds,
+            words=tuple(self.texts),
+            first=first[places],
+            second=second[places],
+        )
+
+    def _chosen(
+        self, ids: NDArray[np.int64], places: NDArray[np.int64], kinds: NDArray[np.uint8]
+    ) -> NDArray[np.int64]:
+        """Return the rows kept when there are too many; the module's docstring says which and why."""
+        room = self.limits.tokens
+        text = (kinds & (Kind.WORD | Kind.PAIR)) != 0
+        other = np.flatnonzero(~text)
+        other = other[np.argsort(places[other], kind="stable")][: room // 2]
+        room -= len(other)
+        rows = np.flatnonzero(text)
+        # a pair stands where its first word does: both are read at the same moment
+        at = np.where(places[rows] < len(self.texts), places[rows], places[rows] - len(self.texts))
+        rows = rows[np.argsort(at, kind="stable")]
+        early, late = rows[: room // 2], rows[room // 2 :]
+        late = late[np.argsort(ids[late], kind="stable")][: room - len(early)]
+        return np.sort(np.concatenate([other, early, late]))
+
+
+def _link_tokens(reading: Reading) -> list[str]:
+    """Return hosts, domains and path pieces of the URLs, and the addresses written in the text."""
+    found: list[str] = []
+    for written in reading.links:
+        link = url.take_apart(written)
+        if link is None:
+            continue
+        if not link.host:
+            found.append(f"url:scheme:{link.scheme}")
+            continue
+        found += (f"url:{link.host}"[-64:], f"url:@{url.registrable_domain(link.host)}"[:64])
+        found += [f"url:{piece}" for piece in link.pieces]
+        if link.port:
+            found.append(f"url:port:{link.port[:5]}")
+        if link.is_address:
+            found.append("url:address")
+        if link.user:
+            found.append("url:user")
+        if link.scheme in ("https", "mailto", "ftp"):
+            found.append(f"url:scheme:{link.scheme}")
+    if "@" in reading.text:
+        for user, host in re.findall(r"([\w.+-]{1,64})@([\w.-]{1,100}\w)", reading.text)[:50]:
+            found.append(f"mail:{user.lower()[:28]}@{host.lower()[:30]}")
+    return found
+
+
+def _shape_tokens(message: Message, reading: Reading, *, tags: bool) -> list[str]:
+    """Return how the message is built: types, charsets, attachments, defects, HTML tags."""
+    found = [f"type:{kind}" for kind in message.containers]
+    found += [f"type:{part.content_type.type}" for part in message.parts]
+    found += [f"charset:{label}" for label in reading.charsets]
+    found.append(f"parts:{len(message.parts).bit_length()}")
+    for attachment in reading.attachments:
+        found.append(f"attachment:{attachment.type}:{attachment.size_bytes.bit_length()}")
+        stem, dot, ending = attachment.name.rpartition(".")
+        if dot:
+            found.append(f"ending:{ending.lower()[:12]}")
+        found += [
+            f"file:{word}" for word in script.words(stem or attachment.name)[:6] if len(word) <= 40
+        ]
+    found += [f"defect:{name.replace(' ', '-')}" for name in (*message.defects, *reading.defects)]
+    if tags:
+        found += [f"tag:{tag}" for tag in sorted(reading.tags)]
+    return found
