@@ -8,7 +8,7 @@ RUN := .venv/run.stamp
 DEV := .venv/dev.stamp
 TESTS ?= tests
 PYTEST_FLAGS ?=
-SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-run .ci/test-image
+SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
 
 help:  ## say what make can do
 	@sed -n 's/^\([a-z-]*\):.*##/\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-12s%s\n", $$1, $$2}'
