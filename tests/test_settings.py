@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from spamd.errors import ConfigError
-from spamd.settings import HIDDEN, Settings, load, masked, read
+from spamd.settings import Settings, load, read
+from spamd.settings.keys import HIDDEN, masked
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,7 @@ def _print(found: "Configuration", *, changed_only: bool) -> None:
         origin = found.origin(key)
         if changed_only and origin == "default":
             continue
-        head, _, name = key.partition(".")
+        head, _, name = key.rpartition(".")
         if head != section:
             line(f"\n[{head}]")
             section = head

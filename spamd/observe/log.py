@@ -3,8 +3,8 @@
 Names are `noun.past_participle`, values are fields and never formatted into the text. Metrics are
 counted from the same values. The log holds no personal data unless `log.privacy` is "full": of a
 message our id, the next hop's queue id, sizes, counts, verdict, action and duration; of an error
-its kind and place. The text of foreign exceptions may quote a mail, so it is personal; tracebacks are
-frames without local variables. Control characters are escaped in every value.
+its kind and place. The text of foreign exceptions may quote a mail, so it is personal; tracebacks
+are frames without local variables. Control characters are escaped in every value.
 
 Nothing here raises for what it is told, and nothing is configured globally.
 """
@@ -114,7 +114,7 @@ class LogObserver:
         self._log.info(event, **self._allowed(details))
 
     def failed(self, event: str, error: BaseException, **details: str | float) -> None:
-        """Write a fault: a warning when it is one of ours, an error with frames when it is a bug."""
+        """Write a fault: a warning when we raised it ourselves, an error with frames when not."""
         self._metrics.failed(event)
         facts: dict[str, object] = {**self._allowed(details), "error": type(error).__name__}
         text = self._text_of(error)

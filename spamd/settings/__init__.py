@@ -1,0 +1,199 @@
+"""Where settings come from: command line > environment > secret files > one TOML file > defaults.
+
+Every section is the `Options` dataclass of a room, unchanged; `Settings` puts them side by side.
+Sources, the strongest first:
+
+    --set SECTION.KEY=VALUE       VALUE as TOML writes it, or else as plain text
+    SPAMD_SECTION__KEY            likewise
+    secret files                  a folder of files spamd_section__key, each holding one value: the
+                                  folder is SPAMD_SECRETS, CREDENTIALS_DIRECTORY (systemd) or
+                                  /run/secrets (Docker, Podman)
+    the settings file             --config, else SPAMD_CONFIG, else config/spamd.toml below the
+                                  current folder if that file belongs to the user, else
+                                  /etc/spamd/spamd.toml; else none
+    defaults
+
+Nothing is guessed and nothing ignored: an unknown key, an unknown SPAMD_ variable, a value of the
+wrong type or an impossible combination is a `ConfigError`, one sentence that names the file or
+variable and the key. Settings are frozen; a reload builds a new object graph.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from spamd.bayes.decision import DecisionOptions
+from spamd.bayes.dependence import DependenceOptions
+from spamd.bayes.fisher import FisherOptions
+from spamd.bayes.fusion import FusionOptions
+from spamd.bayes.graham import GrahamOptions
+from spamd.bayes.logistic import GramsOptions, LogisticOptions
+from spamd.bayes.mixed import FactsOptions
+from spamd.bayes.model import BayesOptions
+from spamd.bayes.multinomial import MultinomialOptions
+from spamd.errors import ConfigError
+from spamd.feedback.options import FeedbackOptions
+from spamd.message.tokenizer import TokenizerOptions
+from spamd.observe.options import LogOptions, MetricsOptions
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.settings import faults, keys, sources
+from spamd.settings.sources import Layer
+from spamd.storage.options import DatabaseOptions
+
+
+class _Source(PydanticBaseSettingsSource):
+    """Hands one `Layer` to pydantic-settings, which merges them, the strongest first."""
+
+    def __init__(self, settings_cls: type[BaseSettings], layer: Layer) -> None:
+        super().__init__(settings_cls)
+        self._layer = layer
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - the base class asks for the first
+        return self._layer.values.get(field_name), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        return dict(self._layer.values)
+
+
+class Settings(BaseSettings):
+    """All settings of spamd; made by `load`."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", title="spamd")
+
+    relay: RelayOptions = Field(default_factory=RelayOptions)
+    next_hop: NextHopOptions = Field(default_factory=NextHopOptions)
+    tls: TlsOptions = Field(default_factory=TlsOptions)
+    decision: DecisionOptions = Field(default_factory=DecisionOptions)
+    graham: GrahamOptions = Field(default_factory=GrahamOptions)
+    multinomial: MultinomialOptions = Field(default_factory=MultinomialOptions)
+    fisher: FisherOptions = Field(default_factory=FisherOptions)
+    logistic: LogisticOptions = Field(default_factory=LogisticOptions)
+    grams: GramsOptions = Field(default_factory=GramsOptions)
+    facts: FactsOptions = Field(default_factory=FactsOptions)
+    dependence: DependenceOptions = Field(default_factory=DependenceOptions)
+    fusion: FusionOptions = Field(default_factory=FusionOptions)
+    tokenizer: TokenizerOptions = Field(default_factory=TokenizerOptions)
+    database: DatabaseOptions = Field(default_factory=DatabaseOptions)
+    feedback: FeedbackOptions = Field(default_factory=FeedbackOptions)
+    metrics: MetricsOptions = Field(default_factory=MetricsOptions)
+    log: LogOptions = Field(default_factory=LogOptions)
+
+    @property
+    def bayes(self) -> BayesOptions:
+        """Return the settings of the heads, of the fusion and of the decision."""
+        return BayesOptions(
+            graham=self.graham,
+            multinomial=self.multinomial,
+            fisher=self.fisher,
+            logistic=self.logistic,
+            grams=self.grams,
+            facts=self.facts,
+            dependence=self.dependence,
+            fusion=self.fusion,
+            decision=self.decision,
+        )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the layers that `load` found; a `Settings` made by hand has its arguments only."""
+        layers: Sequence[Layer] = init_settings().get("layers", ())
+        return tuple(_Source(settings_cls, layer) for layer in layers) or (init_settings,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Settings and where each came from.
+
+    file      the settings file that was read, if any
+    origins   file or variable of each "section.key" that is not left at its default
+    """
+
+    settings: Settings
+    file: Path | None
+    origins: Mapping[str, str]
+
+    def origin(self, key: str) -> str:
+        """Return where the value of "section.key" comes from: a file, a variable or "default"."""
+        below = (origin for name, origin in self.origins.items() if name.startswith(f"{key}."))
+        return self.origins.get(key) or next(below, "default")
+
+    def shown(self) -> Iterator[tuple[str, Any]]:
+        """Yield ("section.key", value) of every setting in order, secrets hidden."""
+        for section in Settings.model_fields:
+            for key, value in keys.flat(getattr(self.settings, section), section):
+                yield key, keys.masked(value, key)
+
+
+def load(
+    config: Path | None = None,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """Return the settings from all sources.
+
+    Args:
+        config: the settings file that the command line names.
+        overrides: "section.key=value", as the command line gives them.
+        environ: the environment; that of the process by default.
+
+    Raises:
+        ConfigError: one sentence on the first thing that is wrong.
+    """
+    found, wrong = read(config, overrides, environ)
+    if found is None:
+        more = f" (and {len(wrong) - 1} more, see spamd config check)" if len(wrong) > 1 else ""
+        raise ConfigError(wrong[0] + more)
+    return found
+
+
+def read(
+    config: Path | None = None,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> tuple[Configuration | None, list[str]]:
+    """Return the settings, or None and all that is wrong, one sentence each."""
+    environ = os.environ if environ is None else environ
+    known = defaults()
+    try:
+        file = sources.settings_file(config, environ)
+        layers = [
+            sources.of_texts(sources.overrides(overrides), known),
+            sources.of_texts(sources.variables(environ), known),
+            sources.of_texts(sources.secret_files(environ), known),
+            sources.of_file(file, known),
+        ]
+    except ConfigError as error:
+        return None, [str(error)]
+    origins: dict[str, str] = {}
+    for layer in reversed(layers):
+        origins.update(layer.origins)
+    wrong = [fault for layer in layers for fault in faults.of_types(layer, origins, known)]
+    if wrong:
+        return None, wrong
+    make: Callable[..., Settings] = Settings  # takes the layers besides the sections
+    try:
+        settings = make(layers=layers)
+    except ValidationError as error:
+        return None, [faults.sentence(detail, origins, known) for detail in error.errors()]
+    return Configuration(settings=settings, file=file, origins=origins), []
+
+
+def defaults() -> dict[str, Any]:
+    """Return the default of each "section.key"."""
+    found: dict[str, Any] = {}
+    for section, field in Settings.model_fields.items():
+        found |= keys.flat(field.get_default(call_default_factory=True), section)
+    return found
