@@ -197,6 +197,16 @@ class Model:
         self._change(sample, rows, label, sign=-1, step=-effect.step, gram_step=-effect.gram_step)
         self.history.remove(key, label, effect.scores)
 
+    def restore(self, sample: Sample, label: Label, effect: Effect, key: bytes = b"") -> None:
+        """Add a lesson of a journal as it was learned then: the inverse of `unlearn`.
+
+        Raises:
+            KeyError: a token of the sample has no row.
+        """
+        rows = self.tokens.find(sample.ids)
+        self._change(sample, rows, label, sign=1, step=effect.step, gram_step=effect.gram_step)
+        self.history.append(key, label, effect.scores)
+
     def refit(self) -> None:
         """Fit the fusion to the history."""
         self.fusion = fit(self.history, self.options.fusion)

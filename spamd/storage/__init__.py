@@ -1,0 +1,1 @@
+"""What is kept between two starts: counts, lessons, scans, and what feedback remembers."""

@@ -1,0 +1,242 @@
+"""The connection to the database: SQLite by aiosqlite, PostgreSQL by asyncpg.
+
+    database = await Database.open(options)
+    async with database.reading() as connection: …     # one consistent view, nothing is changed
+    async with database.writing() as connection: …     # commits at the end, rolls back on an error
+
+All that differs between the two servers and isn't SQL stands here: pragmas, how a transaction
+begins, what an error means. On SQLite a writer takes the write lock at once (BEGIN IMMEDIATE), so
+it never finds out half-way that another one was quicker.
+
+Errors: `ConfigError` when the setting can't be right (no such folder, not a database, no right to
+write, wrong password); `StorageUnavailable` when the database doesn't answer or refuses for now.
+"""
+
+import os
+import sqlite3
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Self
+
+import asyncpg
+from sqlalchemy import Connection, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from spamd.errors import ConfigError, StorageUnavailable
+from spamd.storage.options import DatabaseOptions
+
+BEGIN = "spamd_begin"
+"""Execution option: the statement that begins a transaction on SQLite."""
+
+WAL_LIMIT_BYTES = 64 * 1024 * 1024
+"""The write-ahead log is cut back to this size after a checkpoint, whatever a batch made of it."""
+
+OUR_FAULT = (IntegrityError, ProgrammingError, DataError)
+"""Errors of a statement, not of the server: nothing gets better by waiting."""
+
+CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+"""Files by which Docker and Podman say that this is a container."""
+
+REFUSED = (
+    asyncpg.InvalidAuthorizationSpecificationError,  # wrong user or password
+    asyncpg.InvalidCatalogNameError,  # no such database
+    asyncpg.InsufficientPrivilegeError,
+)
+
+
+class Database:
+    """An open database."""
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        """Prepare the engine; nothing is opened yet (see `open`)."""
+        self.options = options
+        self.path = options.path
+        self.engine = _sqlite(options, options.path) if options.path else _postgresql(options)
+
+    @classmethod
+    async def open(cls, options: DatabaseOptions) -> Self:
+        """Return the database after having talked to it once.
+
+        Raises:
+            ConfigError: the setting can't be right; the sentence names `database.url`.
+            StorageUnavailable: the server does not answer.
+        """
+        if options.path:
+            check_file(options.path)
+        database = cls(options)
+        try:
+            async with database.reading() as connection:
+                await connection.exec_driver_sql("SELECT 1")
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is SQLite, else PostgreSQL."""
+        return self.path is not None
+
+    @property
+    def shown(self) -> str:
+        """The URL as it may be shown to people: without the password."""
+        if self.path:
+            return self.options.url
+        return make_url(self.options.url).render_as_string(hide_password=True)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncGenerator[AsyncConnection]:
+        """Give a connection whose statements all see the database of one moment."""
+        level = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with self.translated():
+            async with self.engine.connect() as connection:
+                yield await connection.execution_options(**level)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncGenerator[AsyncConnection]:
+        """Give a connection in a transaction that is committed at the end."""
+        with self.translated():
+            async with self.engine.connect() as plain:
+                connection = await plain.execution_options(**{BEGIN: "BEGIN IMMEDIATE"})
+                async with connection.begin():
+                    yield connection
+
+    @asynccontextmanager
+    async def bare(self) -> AsyncGenerator[AsyncConnection]:
+        """Give a connection outside of any transaction, for VACUUM and the like."""
+        outside = {BEGIN: ""} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        with self.translated():
+            async with self.engine.connect() as connection:
+                yield await connection.execution_options(**outside)
+
+    @contextmanager
+    def translated(self) -> Generator[None]:
+        """Turn what the drivers raise into our errors."""
+        try:
+            yield
+        except OUR_FAULT as error:
+            if error.connection_invalidated:
+                raise StorageUnavailable("the connection to the database was lost") from error
+            raise
+        except REFUSED as error:
+            raise ConfigError(f"database.url {self.shown}: the server says: {error}") from error
+        except (DBAPIError, sqlite3.Error) as error:
+            raise self._meaning(error) from error
+        except (PoolTimeout, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise StorageUnavailable(f"the database does not answer: {error}") from error
+
+    def _meaning(self, error: DBAPIError | sqlite3.Error) -> ConfigError | StorageUnavailable:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        said = str(cause).split("\n", maxsplit=1)[0]
+        if self.path and ("not a database" in said or "malformed" in said):
+            return ConfigError(
+                f"database.url: the file {self.path} is no intact SQLite database ({said});"
+                " put a backup in its place, or move it away to begin anew"
+            )
+        return StorageUnavailable(f"the database refused: {said}")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.engine.dispose()
+
+
+def check_file(path: Path) -> None:
+    """Check that a SQLite database may lie at `path`, and make an empty file if there is none.
+
+    A file made by root is given to the owner of its folder, so that a command run as root does not
+    lock out a daemon that runs as somebody else.
+
+    Raises:
+        ConfigError: it may not.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ConfigError(
+            f"database.url names the file {path}, but there is no folder {folder}; create it"
+        )
+    if not path.exists():
+        try:
+            path.touch(mode=0o640)
+        except OSError as error:
+            raise ConfigError(
+                f"database.url names the file {path}, which can't be created: {error.strerror}"
+            ) from error
+        if os.geteuid() == 0:
+            owner = folder.stat()
+            os.chown(path, owner.st_uid, owner.st_gid)
+    if not path.is_file():
+        raise ConfigError(f"database.url names {path}, which is no file")
+    # SQLite writes its log beside the file, so the folder must be writable too.
+    for place in (path, folder):
+        if not os.access(place, os.R_OK | os.W_OK):
+            raise ConfigError(
+                f"database.url names the file {path}, but this user may not read and write {place}"
+            )
+
+
+def volume_warning(path: Path, *, marks: tuple[Path, ...] = CONTAINER_MARKS) -> str | None:
+    """Return a warning when the database lies inside a container and dies with it, else None."""
+    if not any(mark.exists() for mark in marks):
+        return None
+    folder = path.absolute().parent
+    if folder.stat().st_dev != Path("/").stat().st_dev:
+        return None
+    return (
+        f"the database {path} lies inside the container and is lost with it;"
+        " mount a volume at its folder"
+    )
+
+
+def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=str(path)),
+        connect_args={"timeout": options.busy_timeout_s},
+        pool_size=options.pool,
+        pool_timeout=options.connect_timeout_s,
+    )
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        connection.isolation_level = None  # transactions begin where we say so
+        cursor = connection.cursor()
+        for pragma in (
+            "journal_mode = WAL",
+            f"synchronous = {options.synchronous}",
+            f"busy_timeout = {round(options.busy_timeout_s * 1000)}",
+            f"cache_size = -{options.cache_mb * 1024}",
+            f"journal_size_limit = {WAL_LIMIT_BYTES}",
+            "foreign_keys = ON",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Connection) -> None:
+        statement = connection.get_execution_options().get(BEGIN, "BEGIN")
+        if statement:
+            connection.exec_driver_sql(statement)
+
+    return engine
+
+
+def _postgresql(options: DatabaseOptions) -> AsyncEngine:
+    return create_async_engine(
+        make_url(options.url).set(drivername="postgresql+asyncpg"),
+        connect_args={
+            "timeout": options.connect_timeout_s,
+            "server_settings": {
+                "application_name": "spamd",
+                "lock_timeout": str(round(options.busy_timeout_s * 1000)),
+                "jit": "off",  # our statements are short; compiling them costs more than it gains
+            },
+        },
+        pool_size=options.pool,
+        pool_timeout=options.connect_timeout_s,
+        pool_pre_ping=True,
+    )

@@ -1,0 +1,162 @@
+"""Bring a database to the schema of this version: `spamd database upgrade`.
+
+Alembic's steps lie in the package `spamd.migrations`, so this works from an installed wheel,
+without any alembic.ini. All steps run in one transaction, on SQLite too: an upgrade that is killed
+has not happened and can be run again. A SQLite file that holds data is copied beside itself before.
+
+    await upgrade(database)            # `spamd database upgrade`; at the start on SQLite
+    await check_schema(database)       # at the start on PostgreSQL: refuses instead of changing
+
+A database that a newer version of spamd wrote is never touched.
+"""
+
+import os
+import secrets
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from spamd.errors import ConfigError
+from spamd.storage import tables
+from spamd.storage.engine import Database
+
+SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade:
+    """What an upgrade did.
+
+    before   the schema's revision before, None of an empty database
+    after    and after
+    backup   the copy that was made before, if any
+    """
+
+    before: str | None
+    after: str
+    backup: Path | None
+
+
+async def upgrade(database: Database) -> Upgrade:
+    """Bring the schema to this version's; nothing happens when it is there already.
+
+    Raises:
+        ConfigError: a newer version of spamd wrote this database.
+    """
+    before = await _revision(database)
+    after = newest()
+    backup = None
+    if before == after:
+        return Upgrade(before=before, after=after, backup=None)
+    if before is not None and database.path:
+        backup = await copy_file(database, database.path, before)
+    async with database.writing() as connection:
+        await connection.run_sync(_run, after, upwards=True)
+        await _first_rows(connection)
+    return Upgrade(before=before, after=after, backup=backup)
+
+
+async def downgrade(database: Database, revision: str) -> None:
+    """Take the schema back to an older revision ("base": no tables at all)."""
+    async with database.writing() as connection:
+        await connection.run_sync(_run, revision, upwards=False)
+
+
+async def check_schema(database: Database) -> None:
+    """Check that the database has this version's schema.
+
+    Raises:
+        ConfigError: it has not; the sentence says what to do.
+    """
+    before = await _revision(database)
+    if before != newest():
+        raise ConfigError(
+            f"database.url {database.shown} holds schema {before or 'nothing'}, this version of"
+            f" spamd needs {newest()}; run: spamd database upgrade"
+        )
+
+
+def newest() -> str:
+    """Return the revision of the schema that this version knows."""
+    return _scripts().get_current_head() or "base"
+
+
+async def copy_file(database: Database, path: Path, mark: str) -> Path:
+    """Copy the SQLite database at `path` beside itself, as NAME.MARK.bak; return the copy.
+
+    An older copy of the same name is replaced: it was made of the same state by a run that failed.
+    """
+    copy = path.with_name(f"{path.name}.{mark}.bak")
+    copy.unlink(missing_ok=True)
+    async with database.bare() as connection:
+        await connection.exec_driver_sql("VACUUM INTO ?", (str(copy),))
+    _same_rights(path, copy)
+    return copy
+
+
+def _same_rights(original: Path, copy: Path) -> None:
+    rights = original.stat()
+    copy.chmod(rights.st_mode & 0o777)
+    if os.geteuid() == 0:
+        os.chown(copy, rights.st_uid, rights.st_gid)
+
+
+async def _revision(database: Database) -> str | None:
+    async with database.reading() as connection:
+        found = await connection.run_sync(
+            lambda plain: MigrationContext.configure(plain).get_current_revision()
+        )
+    if found is not None and found not in {step.revision for step in _scripts().walk_revisions()}:
+        raise ConfigError(
+            f"database.url {database.shown} was written by a newer version of spamd (schema"
+            f" {found}); this version knows up to schema {newest()}: install the newer one again"
+        )
+    return found
+
+
+async def _first_rows(connection: AsyncConnection) -> None:
+    if (await connection.execute(select(tables.corpus.c.id))).first() is None:
+        await connection.execute(
+            insert(tables.corpus).values(
+                id=1,
+                spam=0,
+                ham=0,
+                spam_occurrences=0,
+                ham_occurrences=0,
+                vocabulary=0,
+                revision=0,
+                generation=secrets.randbits(62),
+                secret=secrets.token_bytes(SECRET_BYTES),
+            )
+        )
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(files("spamd.migrations")))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
+
+
+def _run(connection: Connection, target: str, *, upwards: bool) -> None:
+    config = _config()
+    config.attributes["connection"] = connection
+    scripts = ScriptDirectory.from_config(config)
+    steps = scripts._upgrade_revs if upwards else scripts._downgrade_revs  # noqa: SLF001 - what alembic.command does; it has no other way to hand over a connection
+
+    def plan(current: object, _: object) -> object:
+        return steps(target, current)  # type: ignore[arg-type]  # alembic types it loosely
+
+    with EnvironmentContext(config, scripts, fn=plan, destination_rev=target):
+        scripts.run_env()

@@ -1,0 +1,72 @@
+"""What an admin can set about the database."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+SQLITE = "sqlite://"
+POSTGRESQL = "postgresql://"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseOptions:
+    """The settings of the database.
+
+    url                 sqlite:///relative/path, sqlite:////absolute/path or
+                        postgresql://user:password@host:port/name
+    pool                connections to PostgreSQL a process keeps; a worker needs two at a time
+    connect_timeout_s   seconds to wait for a connection, a person at a terminal waits no longer
+    busy_timeout_s      seconds to wait for another writer; a batch of `train` takes about one
+    synchronous         SQLite only. "normal": a power cut may cost the last lessons, never the
+                        file; "full": not even these, each lesson waits for the disk
+    cache_mb            SQLite only: MiB of pages kept in memory while training
+    refresh_s           seconds between two looks for the lessons of other processes
+    scans_days          days a scan is kept, so that a mail moved later is taught as it was scored
+    changes_hours       hours that a process may be stopped and still catch up without reloading
+    """
+
+    url: str = "sqlite:///var/spamd.db"
+    pool: int = 4
+    connect_timeout_s: float = 5.0
+    busy_timeout_s: float = 15.0
+    synchronous: Literal["normal", "full"] = "normal"
+    cache_mb: int = 64
+    refresh_s: float = 1.0
+    scans_days: int = 14
+    changes_hours: int = 24
+
+    def __post_init__(self) -> None:
+        """Check the ranges and the form of the URL."""
+        _check_url(self.url)
+        for name in ("pool", "cache_mb", "scans_days", "changes_hours"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"database.{name} must be at least 1")
+        for name in ("connect_timeout_s", "busy_timeout_s"):
+            if not 0 < getattr(self, name) <= 3600:
+                raise ValueError(f"database.{name} must lie between 0 and 3600 seconds")
+        if not 0 < self.refresh_s <= 2:
+            raise ValueError("database.refresh_s must be above 0 and at most 2 seconds")
+        if self.synchronous not in ("normal", "full"):
+            raise ValueError('database.synchronous must be "normal" or "full"')
+
+    @property
+    def path(self) -> Path | None:
+        """The file of a SQLite database, None for PostgreSQL."""
+        return sqlite_path(self.url) if self.url.startswith(SQLITE) else None
+
+
+def sqlite_path(url: str) -> Path:
+    """Return the file that a sqlite URL names: three slashes are relative, four absolute."""
+    return Path(url.removeprefix(SQLITE).removeprefix("/"))
+
+
+def _check_url(url: str) -> None:
+    if url.startswith(SQLITE):
+        if not sqlite_path(url).name:
+            raise ValueError("database.url must name a file after sqlite:///")
+    elif url.startswith(POSTGRESQL):
+        if not urlsplit(url).path.strip("/"):
+            raise ValueError("database.url must end in the name of the database")
+    else:
+        raise ValueError("database.url must begin with sqlite:/// or postgresql://")

@@ -1,0 +1,249 @@
+"""The tables, in SQLAlchemy Core. Migrations make the same (a test compares).
+
+    lesson, sample       the journal: everything that was taught and is still in force
+    corpus, token,
+    fact, grams, fusion  what follows from the journal; `verify` recomputes it
+    change               what each revision touched, so that readers fetch only that
+    scan                 what was said about a mail, kept for some days
+    cursor, trace,
+    parked, held, lease  what feedback remembers
+
+A token is known by its 64-bit id (`message.tokens.token_id`). The texts stand in the samples of the
+lessons only: a second copy beside each count would double the work of training, and an id says
+everything a scan needs. Ids keep words apart byte by byte, whatever the database's collation.
+
+Times are microseconds since 1970 in UTC. Numbers a person may sum in SQL are columns, arrays that
+only we read are blobs (`storage.blobs`).
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+RowId = BigInteger().with_variant(Integer, "sqlite")
+"""On SQLite only INTEGER PRIMARY KEY is the row's own number; it holds 64 bits there too."""
+
+
+class OutsideText(TypeDecorator[str]):
+    """Text that strangers may have written.
+
+    NUL and lone surrogates, which PostgreSQL refuses, become U+FFFD on both servers.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Return the text as it is stored and looked for."""
+        return None if value is None else storable(value)
+
+
+def storable(text: str) -> str:
+    """Return `text` with U+FFFD for each character that a database can't hold."""
+    clean = text.replace("\0", "\ufffd")
+    return clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, OutsideText, nullable=False)
+
+
+corpus = Table(
+    "corpus",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _number("spam"),
+    _number("ham"),
+    _number("spam_occurrences"),
+    _number("ham_occurrences"),
+    _number("vocabulary"),
+    _number("revision"),
+    _number("generation"),
+    Column("secret", LargeBinary, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+    CheckConstraint("spam >= 0 AND ham >= 0 AND vocabulary >= 0", name="counts"),
+    CheckConstraint("spam_occurrences >= 0 AND ham_occurrences >= 0", name="occurrences"),
+)
+"""One row. `revision` grows by one with each change; `generation` with each that can't be followed
+by `change` rows (reset). Writers lock this row first, so lessons have one order.
+`secret` makes the marks of our message ids."""
+
+token = Table(
+    "token",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=False),
+    Column("spam", Integer, nullable=False),
+    Column("ham", Integer, nullable=False),
+    Column("spam_occurrences", Integer, nullable=False),
+    Column("ham_occurrences", Integer, nullable=False),
+    Column("weight", Integer, nullable=False),
+    CheckConstraint("spam >= 0 AND ham >= 0", name="counts"),
+    CheckConstraint("spam_occurrences >= spam AND ham_occurrences >= ham", name="occurrences"),
+)
+"""Messages that hold the token, its occurrences in them, and its logistic weight (units of 2⁻¹⁶).
+A row whose counts all become zero is deleted."""
+
+fact = Table(
+    "fact",
+    metadata,
+    Column("key", OutsideText, primary_key=True),
+    _number("spam"),
+    _number("ham"),
+)
+"""`bayes.mixed.FactCounts.to_rows`."""
+
+lesson = Table(
+    "lesson",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=True),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("label", String(4), nullable=False),
+    _text("source"),
+    _text("actor"),
+    _text("sender_domain"),
+    Column("time", BigInteger, nullable=False, index=True),
+    Column("probability_before", Double, nullable=False),
+    Column("probability_after", Double, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("gram_step", Integer, nullable=False),
+    Column("scores", LargeBinary, nullable=False),
+    CheckConstraint("label IN ('ham', 'spam')", name="label"),
+)
+"""One row for each mail in force, in the order of learning."""
+
+sample = Table(
+    "sample",
+    metadata,
+    Column(
+        "lesson", RowId, ForeignKey("lesson.id", ondelete="CASCADE"), primary_key=True,
+        autoincrement=False,
+    ),
+    Column("content", LargeBinary, nullable=False),
+)  # fmt: skip
+"""What the lesson taught, apart from it: the journal is read often, the samples seldom."""
+
+change = Table(
+    "change",
+    metadata,
+    Column("revision", RowId, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, nullable=False),
+    Column("tokens", LargeBinary, nullable=False),
+    Column("grams", LargeBinary, nullable=False),
+)
+"""The ids of the tokens that a revision touched, and what it added to the gram table."""
+
+grams = Table(
+    "grams",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _number("revision"),
+    Column("content", LargeBinary, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+)
+"""The gram table as of `revision`; newer changes are added from `change`."""
+
+fusion = Table(
+    "fusion",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _number("lessons"),
+    Column("weights", LargeBinary, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+)
+
+scan = Table(
+    "scan",
+    metadata,
+    Column("id", OutsideText, primary_key=True),
+    Column("digest", LargeBinary, nullable=False, index=True),
+    Column("time", BigInteger, nullable=False, index=True),
+    _text("verdict"),
+    _text("action"),
+    Column("probability", Double, nullable=True),
+    Column("content", LargeBinary, nullable=False),
+)
+"""Id, verdict and features of a scanned mail; probability NULL: it was not scanned."""
+
+cursor = Table(
+    "cursor",
+    metadata,
+    Column("account", OutsideText, primary_key=True),
+    Column("folder", OutsideText, primary_key=True),
+    _number("validity"),
+    _number("next_uid"),
+    _number("modseq"),
+    _number("messages"),
+    _number("first_look"),
+    _text("marked"),
+    _number("time"),
+)
+
+trace = Table(
+    "trace",
+    metadata,
+    Column("account", OutsideText, primary_key=True),
+    Column("mail", LargeBinary, primary_key=True),
+    _number("places"),
+)
+
+parked = Table(
+    "parked",
+    metadata,
+    Column("account", OutsideText, primary_key=True),
+    Column("folder", OutsideText, primary_key=True),
+    Column("uid", OutsideText, primary_key=True),
+    _number("validity"),
+    _number("attempts"),
+    _text("reason"),
+    _number("time"),
+)
+
+held = Table(
+    "held",
+    metadata,
+    Column("number", RowId, primary_key=True, autoincrement=True),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("label", String(4), nullable=False),
+    _text("source"),
+    _text("actor"),
+    Column("probability", Double, nullable=False),
+    _text("reason"),
+    _number("time"),
+    Column("content", LargeBinary, nullable=False),
+    CheckConstraint("label IN ('ham', 'spam')", name="label"),
+)
+
+lease = Table(
+    "lease",
+    metadata,
+    Column("name", OutsideText, primary_key=True),
+    _text("holder"),
+    _number("renewed"),
+    _number("expires"),
+)

@@ -1,0 +1,292 @@
+"""Teach, take back, correct: every mail counts exactly once, whoever teaches it and however often.
+
+    train      a mail not known is learned; the same label again changes nothing and is a success;
+               the other label takes the old lesson back and learns the new one, in one transaction
+    forget     takes lessons back; a mail that was never taught is named, nothing changes
+    rollback   takes back all lessons of a time, source, actor or sender domain
+
+A call of `train` or `forget` is one transaction: it happens whole or not at all. Whoever has many
+mails calls with some hundreds at a time; a run that was killed is simply run again and learns only
+what is missing. Taking back is the exact inverse of learning: counts, totals, facts and the steps
+of the logistic heads. The weights are the sum of the steps of all lessons in force, so they are
+zero when nothing is left; a step was measured when its lesson was learned and stays as it was.
+
+When another writer is in the way, or the database is away for a moment, the transaction is tried
+again; then `StorageUnavailable` goes to the caller.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spamd.bayes.model import Model
+from spamd.errors import StorageUnavailable
+from spamd.message.features import Features
+from spamd.ports import Clock, Lesson, LessonHead, Observer, Selection, UnitOfWork
+from spamd.sample import Label
+
+T = TypeVar("T")
+
+
+class Result(StrEnum):
+    """What became of one mail that was offered or asked back."""
+
+    LEARNED = "learned"
+    KNOWN = "known"  # the same lesson is in force already
+    RELABELLED = "relabelled"
+    FORGOTTEN = "forgotten"
+    UNKNOWN = "unknown"  # asked back, but never taught
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one mail.
+
+    label    the lesson in force now, or that was in force until it was forgotten; None of an
+             unknown mail
+    before   probability of spam before the lesson was learned, after: and after it
+    """
+
+    digest: bytes
+    result: Result
+    label: Label | None
+    before: float | None = None
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingOptions:
+    """The settings of training.
+
+    batch      mails per transaction in long runs: larger ones are faster, but others wait for them
+               and a kill costs that many mails' work
+    attempts   how often a transaction is tried while another writer is in the way
+    pause_s    seconds before the second attempt; doubled before each later one
+    """
+
+    batch: int = 500
+    attempts: int = 4
+    pause_s: float = 0.05
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if not 1 <= self.batch <= 5000:
+            raise ValueError("training.batch must lie between 1 and 5000 mails")
+        if not 1 <= self.attempts <= 20:
+            raise ValueError("training.attempts must lie between 1 and 20")
+        if not 0 <= self.pause_s <= 60:
+            raise ValueError("training.pause_s must lie between 0 and 60 seconds")
+
+
+BREATH = 8
+"""Lessons learned before the event loop gets a turn: about 5 ms."""
+
+
+class Trainer:
+    """The use case of everything that teaches.
+
+    Args:
+        unit_of_work: makes a new transaction.
+        clock: gives the time that a lesson is stamped with.
+        options: batches and retries.
+        observer: is told of each lesson once it is committed.
+    """
+
+    def __init__(
+        self,
+        *,
+        unit_of_work: Callable[[], UnitOfWork],
+        clock: Clock,
+        options: TrainingOptions,
+        observer: Observer | None = None,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._clock = clock
+        self._options = options
+        self._observer = observer
+
+    async def train(
+        self, batch: Sequence[Features], label: Label, *, source: str, actor: str
+    ) -> list[Outcome]:
+        """Teach that these mails are `label`; return what became of each, in their order.
+
+        Raises:
+            StorageUnavailable: nothing was learned.
+        """
+        outcomes = await self._again(lambda: self._train(batch, label, source, actor))
+        self._tell(source, outcomes)
+        return outcomes
+
+    async def forget(self, digests: Sequence[bytes]) -> list[Outcome]:
+        """Take lessons back; return what became of each, in their order.
+
+        Raises:
+            StorageUnavailable: nothing was taken back.
+        """
+        outcomes = await self._again(lambda: self._forget(digests))
+        self._tell("forget", outcomes)
+        return outcomes
+
+    async def rollback(self, selection: Selection, *, dry_run: bool) -> list[LessonHead]:
+        """Take back all lessons that fit, or only list them; return them in the order of learning.
+
+        Long lists are taken back in batches, the newest first, each a transaction of its own.
+
+        Raises:
+            StorageUnavailable: batches before the failing one are taken back.
+        """
+
+        async def listed() -> list[LessonHead]:
+            async with self._unit_of_work() as work:
+                return list(await work.listed(selection))
+
+        heads = await self._again(listed)
+        if not dry_run:
+            newest_first = [head.digest for head in reversed(heads)]
+            size = self._options.batch
+            for start in range(0, len(newest_first), size):
+                await self.forget(newest_first[start : start + size])
+        return heads
+
+    async def _train(
+        self, batch: Sequence[Features], label: Label, source: str, actor: str
+    ) -> list[Outcome]:
+        digests = tuple(dict.fromkeys(features.digest for features in batch))
+        async with self._unit_of_work() as work:
+            heads = {head.digest: head for head in await work.listed(Selection(digests=digests))}
+            wrong = [head.digest for head in heads.values() if head.label is not label]
+            old = await work.lessons(wrong)
+            fresh = _first_of_each(batch, heads, label)
+            model = await work.model(
+                _all_ids(
+                    [features.sample.ids for features in fresh]
+                    + [lesson.sample.ids for lesson in old.values()]
+                )
+            )
+            learned: dict[bytes, Lesson] = {}
+            for number, features in enumerate(fresh, start=1):
+                if features.digest in old:
+                    _take_back(model, old[features.digest])
+                effect = model.learn(features.sample, label, features.digest)
+                learned[features.digest] = Lesson(
+                    digest=features.digest,
+                    label=label,
+                    source=source,
+                    actor=actor,
+                    sender_domain=features.sender_domain,
+                    time=self._clock.now(),
+                    effect=effect,
+                    sample=features.sample,
+                    texts=features.texts,
+                )
+                if number % BREATH == 0:
+                    await asyncio.sleep(0)
+            if learned:
+                await work.commit(list(learned.values()), list(old.values()))
+        return _outcomes(batch, heads, learned, label)
+
+    async def _forget(self, digests: Sequence[bytes]) -> list[Outcome]:
+        async with self._unit_of_work() as work:
+            old = await work.lessons(digests)
+            if old:
+                model = await work.model(_all_ids(lesson.sample.ids for lesson in old.values()))
+                for lesson in old.values():
+                    _take_back(model, lesson)
+                await work.commit([], list(old.values()))
+        return [
+            _outcome(Result.FORGOTTEN, old[digest])
+            if digest in old
+            else Outcome(digest=digest, result=Result.UNKNOWN, label=None)
+            for digest in dict.fromkeys(digests)
+        ]
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Return the attempt's result; try again a few times while the database refuses."""
+        pause_s = self._options.pause_s
+        for _ in range(self._options.attempts - 1):
+            try:
+                return await attempt()
+            except StorageUnavailable:
+                await asyncio.sleep(pause_s)
+                pause_s *= 2
+        return await attempt()
+
+    def _tell(self, source: str, outcomes: Iterable[Outcome]) -> None:
+        if self._observer is None:
+            return
+        for outcome in outcomes:
+            if (
+                outcome.label is not None
+                and outcome.before is not None
+                and outcome.after is not None
+            ):
+                self._observer.learned(
+                    outcome.label, source, outcome.result, outcome.before, outcome.after
+                )
+
+
+def _first_of_each(
+    batch: Sequence[Features], heads: dict[bytes, LessonHead], label: Label
+) -> list[Features]:
+    """Return the mails to learn: those without this lesson, each once."""
+    fresh: dict[bytes, Features] = {}
+    for features in batch:
+        head = heads.get(features.digest)
+        if head is None or head.label is not label:
+            fresh.setdefault(features.digest, features)
+    return list(fresh.values())
+
+
+def _outcomes(
+    batch: Sequence[Features],
+    heads: dict[bytes, LessonHead],
+    learned: dict[bytes, Lesson],
+    label: Label,
+) -> list[Outcome]:
+    """Return what became of each mail; one that stands in a batch twice is known then."""
+    outcomes: dict[bytes, Outcome] = {}
+    result = []
+    for features in batch:
+        digest = features.digest
+        if digest in outcomes:
+            outcome = replace(outcomes[digest], result=Result.KNOWN)
+        elif digest in learned:
+            how = Result.RELABELLED if digest in heads else Result.LEARNED
+            outcome = _outcome(how, learned[digest])
+        else:
+            head = heads[digest]
+            outcome = Outcome(
+                digest=digest,
+                result=Result.KNOWN,
+                label=label,
+                before=head.before,
+                after=head.after,
+            )
+        outcomes[digest] = outcome
+        result.append(outcome)
+    return result
+
+
+def _outcome(result: Result, lesson: Lesson) -> Outcome:
+    return Outcome(
+        digest=lesson.digest,
+        result=result,
+        label=lesson.label,
+        before=lesson.effect.probability_before,
+        after=lesson.effect.probability_after,
+    )
+
+
+def _take_back(model: Model, lesson: Lesson) -> None:
+    model.unlearn(lesson.sample, lesson.label, lesson.effect, lesson.digest)
+
+
+def _all_ids(samples: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the distinct ids of several samples, ascending."""
+    arrays = list(samples)
+    return np.unique(np.concatenate(arrays)) if arrays else np.zeros(0, dtype=np.int64)
