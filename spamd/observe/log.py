@@ -35,7 +35,7 @@ PERSONAL = frozenset(
 )
 """Names of details that may point at a person; written only with `log.privacy` = "full"."""
 
-QUEUE_ID = re.compile(rb"queued as ([\w.-]{1,64})|\bid=([\w.-]{1,64})|<([\w./+=-]{1,64})> Saved")
+QUEUE_ID = re.compile(rb"queued as ([\w.-]{1,64})|\bid=([\w.-]{1,64})|([\w./+=-]{1,64}) Saved")
 """How Postfix, Exim and Dovecot name the message in their final reply."""
 
 

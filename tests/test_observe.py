@@ -1,0 +1,331 @@
+"""What a log line holds and what it never holds; counters and their endpoint."""
+
+import asyncio
+import io
+import json
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from spamd.bayes.decision import Action, Verdict
+from spamd.errors import NextHopRefused, StorageUnavailable
+from spamd.message.features import extract
+from spamd.observe.log import LogObserver, queue_id
+from spamd.observe.metrics import Metrics
+from spamd.observe.options import LogOptions, MetricsOptions, host_and_port
+from spamd.observe.text import printable
+from spamd.report import ScanReport
+from spamd.sample import Label
+
+MAIL = b"From: Ann <ann@secret.example>\nTo: bob@secret.example\nSubject: Topsecret\n\nGoldfinger\n"
+
+
+class Noon:
+    """A clock that stands at noon."""
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 2, 12, 0, 0, 5000, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+class Watch:
+    """An observer whose lines can be read."""
+
+    def __init__(self, options: LogOptions | None = None) -> None:
+        self.stream = io.StringIO()
+        self.metrics = Metrics(MetricsOptions())
+        options = options or LogOptions(format="json")
+        self.observer = LogObserver(options, self.metrics, Noon(), self.stream, {"worker": 0})
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stream.getvalue().splitlines()]
+
+    def sample(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, labels)
+
+
+@pytest.fixture
+def report() -> ScanReport:
+    return ScanReport(
+        id="abc123",
+        verdict=Verdict.SPAM,
+        action=Action.TAG,
+        reason="probability 0.9912, tag from 0.9789",
+        probability=0.9912,
+        required=0.9789,
+        scores={"graham": 4.5},
+        size_bytes=len(MAIL),
+        tokens=20,
+        known=12,
+        duration_s=0.0021,
+        features=extract(MAIL),
+    )
+
+
+def test_a_message_is_one_line_with_all_that_joins_and_explains_it(report: ScanReport) -> None:
+    watch = Watch()
+
+    watch.observer.scanned(report, reply=b"250 2.0.0 Ok: queued as 4XYZ\r\n", recipients=2)
+
+    assert watch.lines == [
+        {
+            "time": "2026-01-02T12:00:00.005Z",
+            "worker": 0,
+            "event": "message.scanned",
+            "level": "info",
+            "id": "abc123",
+            "verdict": "spam",
+            "probability": 0.9912,
+            "action": "tag",
+            "reason": "probability 0.9912, tag from 0.9789",
+            "scores": {"graham": 4.5},
+            "size_bytes": len(MAIL),
+            "tokens": 20,
+            "known": 12,
+            "recipients": 2,
+            "reply": "250",
+            "queue_id": "4XYZ",
+            "duration_s": 0.0021,
+            "defects": 0,
+        }
+    ]
+
+
+def test_a_message_is_counted_by_verdict_and_action(report: ScanReport) -> None:
+    watch = Watch()
+
+    watch.observer.scanned(report, reply=b"250 ok", recipients=1)
+
+    assert watch.sample("spamd_messages_total", verdict="spam", action="tag") == 1
+    assert watch.sample("spamd_scan_seconds_count") == 1
+    assert watch.sample("spamd_message_bytes_total") == len(MAIL)
+
+
+def test_an_unscanned_message_is_counted_and_not_timed(report: ScanReport) -> None:
+    watch = Watch()
+    unscanned = replace(
+        report,
+        verdict=Verdict.UNSCANNED,
+        action=Action.ACCEPT,
+        probability=None,
+        features=None,
+    )
+
+    watch.observer.scanned(unscanned, reply=b"250 ok", recipients=1)
+
+    assert watch.sample("spamd_messages_total", verdict="unscanned", action="accept") == 1
+    assert watch.sample("spamd_scan_seconds_count") == 0
+    assert watch.lines[0]["probability"] is None
+
+
+def test_a_lesson_shows_the_probability_before_and_after() -> None:
+    watch = Watch()
+
+    watch.observer.learned(Label.HAM, "imap", "learned", 0.93, 0.21)
+
+    line = watch.lines[0]
+    assert (line["event"], line["label"], line["source"]) == ("lesson.learned", "ham", "imap")
+    assert (line["probability_before"], line["probability_after"]) == (0.93, 0.21)
+    lessons = watch.sample("spamd_lessons_total", label="ham", source="imap", outcome="learned")
+    assert lessons == 1
+    assert watch.sample("spamd_corrections_total", label="ham") == 1
+
+
+def test_a_lesson_that_agrees_or_was_known_is_no_correction() -> None:
+    watch = Watch()
+
+    watch.observer.learned(Label.SPAM, "imap", "learned", 0.93, 0.99)
+    watch.observer.learned(Label.HAM, "imap", "known", 0.93, 0.93)
+
+    assert watch.sample("spamd_corrections_total", label="ham") == 0
+    assert watch.sample("spamd_corrections_total", label="spam") == 0
+
+
+def test_nothing_personal_is_logged_by_default(report: ScanReport) -> None:
+    watch = Watch()
+
+    watch.observer.scanned(report, reply=b"550 5.1.1 <bob@secret.example> unknown", recipients=1)
+    watch.observer.happened("account.connected", account="ann@secret.example", folders=3)
+    watch.observer.failed("message.failed", ValueError("Goldfinger"), sender="ann@secret.example")
+    watch.observer.failed("message.refused", NextHopRefused(b"550 <bob@secret.example> unknown"))
+
+    text = watch.stream.getvalue()
+    for personal in ("secret.example", "Topsecret", "Goldfinger", "Ann"):
+        assert personal not in text
+    assert watch.lines[1]["folders"] == 3
+    assert watch.lines[3]["cause"] == "550"
+
+
+def test_full_privacy_setting_shows_what_an_inquiry_needs(report: ScanReport) -> None:
+    watch = Watch(LogOptions(format="json", privacy="full"))
+
+    watch.observer.scanned(report, reply=b"250 ok", recipients=1)
+    watch.observer.failed("message.failed", ValueError("Goldfinger"), sender="ann@secret.example")
+
+    assert watch.lines[0]["sender_domain"] == "secret.example"
+    assert watch.lines[1]["cause"] == "Goldfinger"
+    assert watch.lines[1]["sender"] == "ann@secret.example"
+
+
+def test_a_traceback_has_places_but_no_variables() -> None:
+    watch = Watch()
+    try:
+        body = "Goldfinger"
+        int(body)
+    except ValueError as error:
+        watch.observer.failed("message.failed", error)
+
+    assert "Goldfinger" not in watch.stream.getvalue()
+    assert "test_a_traceback_has_places_but_no_variables" in watch.lines[0]["frames"][0]
+    assert watch.lines[0]["level"] == "error"
+
+
+def test_a_fault_of_our_own_is_a_warning_with_its_text_and_its_cause() -> None:
+    watch = Watch()
+    error = StorageUnavailable("the database does not answer")
+    error.__cause__ = TimeoutError()
+
+    watch.observer.failed("snapshot.stale", error, age_s=4.5)
+
+    line = watch.lines[0]
+    assert (line["level"], line["error"]) == ("warning", "StorageUnavailable")
+    assert (line["cause"], line["because"]) == ("the database does not answer", "TimeoutError")
+    assert watch.sample("spamd_faults_total", event="snapshot.stale") == 1
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_no_value_can_forge_a_line_or_steer_the_terminal(style: str, report: ScanReport) -> None:
+    options = LogOptions(format="console" if style == "console" else "json", privacy="full")
+    watch = Watch(options)
+
+    watch.observer.happened("mail.seen", subject="a\r\n\x1b[2J%s\u2028{x}\u202e")
+
+    text = watch.stream.getvalue()
+    assert text.count("\n") == 1
+    assert not set(text) & set("\r\x1b\u2028\u202e")
+    assert "%s" in text
+
+
+def test_a_number_that_json_does_not_know_becomes_null() -> None:
+    watch = Watch()
+
+    watch.observer.learned(Label.HAM, "cli", "learned", float("nan"), 0.5)
+
+    assert watch.lines[0]["probability_before"] is None
+
+
+def test_lines_below_the_level_are_not_written(report: ScanReport) -> None:
+    watch = Watch(LogOptions(format="json", level="warning"))
+
+    watch.observer.scanned(report, reply=b"250 ok", recipients=1)
+
+    assert watch.lines == []
+    assert watch.sample("spamd_messages_total", verdict="spam", action="tag") == 1
+
+
+def test_warnings_of_libraries_come_as_lines_without_their_text() -> None:
+    watch = Watch()
+    root = logging.getLogger()
+    before = root.handlers[:]
+    try:
+        watch.observer.capture_libraries()
+        logging.getLogger("mail.log").warning("AUTH PLAIN %s", "AGFubgBodW50ZXIy")
+    finally:
+        root.handlers[:] = before
+
+    assert watch.lines[0]["library"] == "mail.log"
+    assert "AGFubg" not in watch.stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("reply", "queue"),
+    [
+        (b"250 2.0.0 Ok: queued as 4Cz8yK3v0Bz9s\r\n", "4Cz8yK3v0Bz9s"),
+        (b"250 OK id=1rGxyz-0001aB-2C\r\n", "1rGxyz-0001aB-2C"),
+        (b"250 2.0.0 <bob@example.org> aBcD+eF Saved\r\n", "aBcD+eF"),
+        (b"250 thank you\r\n", None),
+        (b"", None),
+    ],
+)
+def test_the_next_hop_s_name_for_a_message_is_found_in_its_reply(
+    reply: bytes, queue: str | None
+) -> None:
+    assert queue_id(reply) == queue
+
+
+async def asked(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+async def test_the_endpoint_shows_the_counters(report: ScanReport) -> None:
+    metrics = Metrics(MetricsOptions(listen="127.0.0.1:0"))
+    metrics.scanned(report)
+    metrics.follow_corpus(lambda label: {"ham": 7.0, "spam": 3.0}[label], lambda: 99.0)
+
+    async with metrics.served() as port:
+        assert port is not None
+        answer = (await asked(port, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")).decode()
+
+    assert answer.startswith("HTTP/1.1 200 OK\r\n")
+    assert 'spamd_messages_total{action="tag",verdict="spam"} 1.0' in answer
+    assert 'spamd_corpus_messages{label="ham"} 7.0' in answer
+    assert "spamd_corpus_tokens 99.0" in answer
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"GET /health HTTP/1.1", b"200"),
+        (b"GET /etc/passwd HTTP/1.1", b"404"),
+        (b"POST /metrics HTTP/1.1", b"400"),
+        (b"nonsense", b"400"),
+    ],
+)
+async def test_the_endpoint_answers_what_it_knows(request_line: bytes, status: bytes) -> None:
+    metrics = Metrics(MetricsOptions(listen="127.0.0.1:0"))
+
+    async with metrics.served() as port:
+        assert port is not None
+        answer = await asked(port, request_line + b"\r\n\r\n")
+
+    assert answer.split(b" ")[1] == status
+
+
+async def test_an_endless_request_ends() -> None:
+    metrics = Metrics(MetricsOptions(listen="127.0.0.1:0"))
+
+    async with metrics.served() as port:
+        assert port is not None
+        assert await asked(port, b"x" * 100_000) == b""
+
+
+async def test_the_endpoint_is_off_by_default() -> None:
+    async with Metrics(MetricsOptions()).served() as port:
+        assert port is None
+
+
+@pytest.mark.parametrize("listen", ["9125", "localhost:", ":9125", "localhost:99999", "a:b"])
+def test_an_address_without_host_or_port_is_refused(listen: str) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        MetricsOptions(listen=listen)
+
+
+def test_an_address_of_version_6_stands_in_brackets() -> None:
+    assert host_and_port("[::1]:9125") == ("::1", 9125)
+
+
+def test_printable_text_is_left_alone_and_long_text_is_cut() -> None:
+    assert printable("Grüße, 世界") == "Grüße, 世界"
+    assert printable("x" * 20, limit=10) == "x" * 10 + "…"
+    assert printable("\udcff\x00") == "\\udcff\\x00"
