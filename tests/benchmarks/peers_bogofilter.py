@@ -1,0 +1,148 @@
+"""bogofilter over the same mail, in the same order, counted by the same rates.
+
+    python -m tests.benchmarks.peers_bogofilter INDEX [--seed N …] [--json]
+    python -m tests.benchmarks.peers_bogofilter INDEX --unseen OTHER_INDEX
+
+The first form is the protocol "online": score, then learn, with the shipped settings. The second
+learns INDEX, then scores OTHER_INDEX. Both print the table that `spamd evaluate` prints for us.
+"""
+
+import argparse
+import json
+import math
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from spamd.evaluation.index import LabelledMail, read_index, shuffled
+from spamd.evaluation.protocol import WINDOWS
+from spamd.evaluation.rates import CALLED_HAM, CALLED_SPAM, CALLED_UNSURE, Outcomes, rates
+from spamd.sample import Label
+
+PROGRAM = "bogofilter"
+
+EXIT_CODES = {0: CALLED_SPAM, 1: CALLED_HAM, 2: CALLED_UNSURE}
+
+CERTAIN = 40.0
+"""Log-odds for a spamicity printed as exactly 0 or 1; it has sixteen decimals."""
+
+Judged = tuple[float, int]
+"""Log-odds of spam, and the verdict as an index into `CALLED`."""
+
+
+class Bogofilter:
+    """A word list of its own in a temporary folder, in memory where the system has such a place."""
+
+    def __init__(self) -> None:
+        shared = Path("/dev/shm")
+        self.folder = tempfile.mkdtemp(dir=shared if shared.is_dir() else None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder)
+
+    def judge(self, raw: bytes) -> Judged:
+        """Score one message; before the first lesson it can't, which counts as unsure."""
+        if not (Path(self.folder) / "wordlist.db").exists():
+            return 0.0, CALLED_UNSURE
+        done = self._run(["-TT"], raw)
+        if done.returncode not in EXIT_CODES:
+            raise RuntimeError(done.stderr.decode(errors="replace"))
+        return log_odds(float(done.stdout.split()[-1])), EXIT_CODES[done.returncode]
+
+    def learn(self, raw: bytes, label: Label) -> None:
+        """Learn one message."""
+        self._run(["-s" if label is Label.SPAM else "-n"], raw).check_returncode()
+
+    def _run(self, arguments: list[str], raw: bytes) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
+            [PROGRAM, "-C", "-d", self.folder, *arguments],
+            input=raw,
+            capture_output=True,
+            check=False,
+        )
+
+
+def log_odds(spamicity: float) -> float:
+    """Return ln(p/(1 − p)), bounded."""
+    if not 0.0 < spamicity < 1.0:
+        return math.copysign(CERTAIN, spamicity - 0.5)
+    return max(-CERTAIN, min(CERTAIN, math.log(spamicity) - math.log1p(-spamicity)))
+
+
+def outcomes(labels: Sequence[Label], judged: Sequence[Judged]) -> Outcomes:
+    """Return what bogofilter said as the evaluation counts it."""
+    return Outcomes(
+        spam=np.array([label is Label.SPAM for label in labels]),
+        log_odds=np.array([odds for odds, _ in judged]),
+        called=np.array([called for _, called in judged], dtype=np.int8),
+    )
+
+
+def online(index: Sequence[LabelledMail]) -> Outcomes:
+    """Score, then learn, one message after the other."""
+    judged = []
+    with Bogofilter() as peer:
+        for mail in index:
+            raw = mail.read()
+            judged.append(peer.judge(raw))
+            peer.learn(raw, mail.label)
+    return outcomes([mail.label for mail in index], judged)
+
+
+def transfer(learned: Sequence[LabelledMail], unseen: Sequence[LabelledMail]) -> Outcomes:
+    """Learn one collection, then score another."""
+    with Bogofilter() as peer:
+        for mail in learned:
+            peer.learn(mail.read(), mail.label)
+        judged = [peer.judge(mail.read()) for mail in unseen]
+    return outcomes([mail.label for mail in unseen], judged)
+
+
+def table(name: str, run: Outcomes) -> dict[str, dict[str, float | int]]:
+    """Return the rates of a run as a whole and by windows."""
+    parts = {f"{name}, {window}": run.part(part) for window, part in WINDOWS}
+    return {name: rates(run).to_json()} | {
+        part: rates(found).to_json() for part, found in parts.items() if len(found)
+    }
+
+
+def main() -> None:
+    """Print the rates."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("index", type=Path)
+    parser.add_argument("--seed", type=int, nargs="*", help="orders beside that of the index")
+    parser.add_argument("--unseen", type=Path, help="score this index after learning the first")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    if shutil.which(PROGRAM) is None:
+        sys.exit(f"{PROGRAM} is not installed")
+    index = read_index(given.index)
+    found: dict[str, dict[str, float | int]] = {}
+    if given.unseen:
+        found |= {"transfer": rates(transfer(index, read_index(given.unseen))).to_json()}
+    else:
+        for seed in given.seed or [None]:
+            name = "index" if seed is None else f"seed {seed}"
+            found |= table(name, online(shuffled(index, seed)))
+    if given.json:
+        print(json.dumps(found))
+        return
+    columns = list(next(iter(found.values())))
+    print(f"{'':20}", *(f"{column[:10]:>10}" for column in columns))
+    for name, row in found.items():
+        print(f"{name:20}", *(f"{row[column]:10.3f}" for column in columns))
+
+
+if __name__ == "__main__":
+    main()
