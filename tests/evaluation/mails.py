@@ -6,7 +6,7 @@ from pathlib import Path
 from spamd.evaluation.index import LabelledMail
 from spamd.sample import Label
 
-SHARED = tuple("the and you have this with from our your please will about when what".split())  # noqa: SIM905
+SHARED = [
     "the",
     "and",
     "you",
