@@ -53,7 +53,9 @@ def unpacked(corpus: str, folder: Path) -> Path:
         done = folder / f"{corpus}.done"
         if not done.exists():
             with tarfile.open(CORPORA / f"{corpus}.tar.xz") as archive:
-                archive.extractall(folder, filter="data")
+                # Debian 12's own Python has no filters yet; from 3.14 on this one is the default.
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                archive.extractall(folder)
             done.touch()
     return folder / corpus
 
