@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from spamd.cli import config, serve
+from spamd.cli import config, evaluate, serve
 from spamd.cli.exits import Exit
 from spamd.cli.grouped import Grouped
 from spamd.cli.output import line, note
@@ -67,6 +67,7 @@ def commands() -> typer.Typer:
     )
     app.callback(epilog=EPILOG)(spamd)
     app.command("serve", rich_help_panel=RUN)(serve.serve)
+    app.command("evaluate", rich_help_panel=JUDGE)(evaluate.evaluate)
     app.add_typer(config.app, name="config", rich_help_panel=RUN)
     return app
 

@@ -14,6 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
 PIPE_WIDTH = 110
 """Columns of a table that goes into a file or a pipe."""
@@ -48,17 +49,42 @@ def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
     if not sys.stderr.isatty() or total == 0:
         yield _nothing
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _bar() as bar:
         task = bar.add_task(title, total=total)
         yield lambda done: bar.update(task, advance=done)
 
 
+@contextmanager
+def stages() -> Iterator[Callable[[str, int, int], None]]:
+    """Show a progress bar for each stage of long work; yield what is told (stage, done, total)."""
+    if not sys.stderr.isatty():
+        yield _no_stage
+        return
+    with _bar() as bar:
+        tasks: dict[str, Any] = {}
+
+        def told(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=total)
+            bar.update(tasks[stage], completed=done)
+
+        yield told
+
+
+def _bar() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
 def _nothing(_done: int) -> None:
     """Stand in for a progress bar."""
+
+
+def _no_stage(_stage: str, _done: int, _total: int) -> None:
+    """Stand in for progress bars."""
 
 
 def counted(number: int, noun: str) -> str:
