@@ -1,0 +1,1 @@
+"""Learning from what people do with their mail: moved, marked or reported."""

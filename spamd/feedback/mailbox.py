@@ -5,8 +5,8 @@ what is new in a folder since a `Cursor`; `heads` and `content` read; `wait` sle
 may have happened.
 
 A mail is recognised in another folder by its *trace*: 16 bytes over those header fields that no
-move changes. A trace only says "this mail was seen there"; what a mail is taught under is its digest
-or our id (`message.identity`), so two mails that share a trace do no harm.
+move changes. A trace only says "this mail was seen there"; what a mail is taught under is its
+digest or our id (`message.identity`), so two mails that share a trace do no harm.
 """
 
 import re
@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import Protocol
+
+from imapclient.imap_utf7 import decode as decode_utf7
 
 from spamd.ports import Cursor, Place
 
@@ -31,7 +33,7 @@ class MailboxError(Exception):
     """
 
 
-class LoginRefused(MailboxError):
+class AccessError(MailboxError):
     """User name, password or token are wrong, or the server doesn't let us in."""
 
 
@@ -64,6 +66,7 @@ class Head:
     delivered  when it was delivered to the account (INTERNALDATE); None: unknown
     arrived    when it came to this folder, at the earliest; None: unknown
     first_look it lay here when this folder was looked at first
+    fault      why it can't be read, one sentence; empty when it can
     """
 
     key: str
@@ -73,6 +76,7 @@ class Head:
     delivered: datetime | None
     arrived: datetime | None
     first_look: bool
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +136,8 @@ class Mailbox(Protocol):
         """
         ...
 
-    async def heads(self, news: News, keys: Sequence[str]) -> Sequence[Head]:
-        """Return the heads of some mails; those that vanished or can't be read are left out."""
+    async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
+        """Return the heads of some mails; those that vanished are left out."""
         ...
 
     async def content(self, folder: Folder, key: str) -> bytes | None:
@@ -149,6 +153,28 @@ def trace(fields: dict[str, str]) -> bytes:
     """Return the fingerprint of a mail from its header fields (lower-case names)."""
     text = "\n".join(f"{name}:{fields.get(name, '')}" for name in TRACE_FIELDS)
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=TRACE_BYTES).digest()
+
+
+def unreadable(key: str, fault: str) -> Head:
+    """Return the head of a mail that is there but can't be read."""
+    return Head(
+        key=key,
+        traces=(),
+        id=None,
+        flags=frozenset(),
+        delivered=None,
+        arrived=None,
+        first_look=False,
+        fault=fault,
+    )
+
+
+def decoded(raw: str) -> str:
+    """Return a folder's name from modified UTF-7; one that breaks the coding stays as it is."""
+    try:
+        return str(decode_utf7(raw))
+    except ValueError:
+        return raw
 
 
 def header_fields(head: bytes) -> dict[str, str]:

@@ -99,7 +99,8 @@ class AccountOptions:
         if len(ways) != 1:
             raise ValueError(
                 f"account {self.user} at {self.host} needs exactly one of password,"
-                f" password_file, token_file and token_command; it has {' and '.join(ways) or 'none'}"
+                " password_file, token_file and token_command; it has"
+                f" {' and '.join(ways) or 'none'}"
             )
         if self.tls is Tls.NONE and self.host not in LOOPBACK and "password" in ways[0]:
             raise ValueError(
@@ -135,19 +136,20 @@ class FeedbackOptions:
     junk_children     sub-folders of Junk are Junk too (else they are ordinary folders)
     excluded_folders  folders that never teach ham, found as above
     keywords          $Junk and $NotJunk set on a mail count like a move
-    poll_s            look at all folders at least this often, in seconds; IDLE tells of Junk at once
-    idle_s            seconds before IDLE is issued anew: below the 29 minutes of RFC 2177, and below
-                      the 5 minutes after which NAT devices and some servers drop a quiet line
+    poll_s            look at all folders at least this often, in seconds; of Junk, IDLE tells at
+                      once
+    idle_s            seconds before IDLE is issued anew: below the 29 minutes of RFC 2177, and
+                      below the 5 minutes after which NAT devices and some servers drop a line
     maildir_poll_s    seconds between two looks at the folders of a Maildir (a few `stat` calls)
     timeout_s         seconds an IMAP server may stay silent within a command
     retry_first_s     wait after the first failed connection in seconds, doubled each time
     retry_most_s      longest such wait
-    attempts          how often a mail is tried before it is left parked (`spamd feedback parked`)
+    attempts          how often a mail is tried before it is left parked
     chunk             mails asked for in one command; progress is saved after each chunk
     max_message_bytes larger mails are not fetched: their start is enough
-    rule_window_s     a mail that shows up in Junk this soon after its delivery, never seen elsewhere,
-                      was filed by a rule; seconds
-    hold_after        lessons from one person within `hold_window_s` that contradict a clear verdict;
+    rule_window_s     a mail that shows up in Junk this soon after its delivery, never seen
+                      elsewhere, was filed by a rule; seconds; longer than a queue delays mail
+    hold_after        lessons of one person within `hold_window_s` that contradict a clear verdict;
                       further ones wait for `spamd lessons release`; 0: never
     hold_window_s     seconds
     lease_s           seconds until another worker takes over the watchers of one that died

@@ -1,8 +1,8 @@
 """The rule: when is what a person did with a mail a lesson?
 
 A lesson is the difference between what we said about a mail and where a person put it. The whole
-rule is `lesson`, a pure function of one `Sight`; everything else in this package only finds out what
-the sight is.
+rule is `lesson`, a pure function of one `Sight`; everything else in this package only finds out
+what the sight is.
 
     what happened                                                                    lesson
     ───────────────────────────────────────────────────────────────────────────────  ──────
@@ -19,8 +19,8 @@ the sight is.
 How do we know that a person brought it, not a rule at delivery? One of three signs is enough:
 
 * we saw the mail in another folder before;
-* mail came to a folder on the other side and left it unseen between two looks (a gap in its UIDs): a
-  person, or a test, was quicker than we;
+* mail came to a folder on the other side and left it unseen between two looks (a gap in its UIDs):
+  a person, or a test, was quicker than we;
 * it came here long after it was delivered (`Sight.late`).
 
 At the first look at a folder, mail that we never judged is a baseline and teaches nothing: nobody
@@ -37,6 +37,8 @@ from enum import StrEnum
 from spamd.bayes.decision import Verdict
 from spamd.ports import Place
 from spamd.sample import Label
+
+NOWHERE = Place(0)
 
 ELSEWHERE = Place.INBOX | Place.OTHER
 """The side of the folders that are not Junk."""
@@ -66,12 +68,12 @@ class Sight:
 
     place: Place
     event: Event = Event.ARRIVED
-    before: Place = Place(0)
+    before: Place = NOWHERE
     mark: Label | None = None
     verdict: Verdict | None = None
     label: Label | None = None
     first_look: bool = False
-    unseen: Place = Place(0)
+    unseen: Place = NOWHERE
     late: bool = False
     twin: bool = False
 

@@ -1,0 +1,233 @@
+"""An IMAP account as a `Mailbox`: each connection has one thread, in which all its calls block.
+
+UIDs are trusted within one UIDVALIDITY only. When it changes, or the server has none, the folder is
+read again from the start as at a first look: traces that were seen there before teach nothing, so
+nothing is learned twice.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+from typing import ParamSpec, TypeVar
+
+from spamd.feedback.folders import watched
+from spamd.feedback.imap_session import JUNK_KEYWORDS, ImapSession, Row, Status
+from spamd.feedback.mailbox import (
+    Folder,
+    Head,
+    MailboxError,
+    News,
+    header_fields,
+    trace,
+    unreadable,
+)
+from spamd.feedback.options import AccountOptions, FeedbackOptions
+from spamd.feedback.uidset import pack, unpack
+from spamd.ports import Clock, Cursor, Place
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ImapMailbox:
+    """The IMAP account of one user.
+
+    Args:
+        account: how to reach the server.
+        login: the login name, with the master user where there is one.
+        actor: the user whose mail this is.
+    """
+
+    def __init__(
+        self,
+        account: AccountOptions,
+        options: FeedbackOptions,
+        clock: Clock,
+        *,
+        login: str,
+        actor: str,
+    ) -> None:
+        self.key = f"{actor}@{account.host}:{account.effective_port}"
+        self.actor = actor
+        self._account = account
+        self._options = options
+        self._clock = clock
+        self._login = login
+        self._session = ImapSession(account, login, options.timeout_s)
+        self._thread: ThreadPoolExecutor | None = None
+        self._looked: dict[str, Status] = {}
+
+    async def open(self) -> None:
+        """Connect and log in."""
+        self._session = ImapSession(self._account, self._login, self._options.timeout_s)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"imap-{self.actor}")
+        self._looked = {}
+        await self._call(self._session.open)
+
+    async def close(self) -> None:
+        """Log out and end the thread."""
+        if self._thread is not None:
+            thread, self._thread = self._thread, None
+            await asyncio.get_running_loop().run_in_executor(thread, self._session.close)
+            thread.shutdown()
+
+    async def folders(self) -> Sequence[Folder]:
+        """Return the folders to watch, Junk first."""
+        listed = await self._call(self._session.listed)
+        return watched(listed, self._account, self._options)
+
+    async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
+        """Return what is new in a folder, None for nothing."""
+        return await self._call(self._look, folder, cursor, baseline)
+
+    async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
+        """Return the heads of some mails; those that vanished are left out."""
+        rows = await self._call(self._session.rows, folder.raw, [int(key) for key in keys])
+        return [_head(row, cursor) for row in rows]
+
+    async def content(self, folder: Folder, key: str) -> bytes | None:
+        """Return a mail's bytes (of a huge one the start), None when it vanished."""
+        limit = self._options.max_message_bytes
+        return await self._call(self._session.content, folder.raw, int(key), limit)
+
+    async def wait(self, folder: Folder | None, seconds: float) -> None:
+        """Return when something may have happened in `folder`, after `seconds` at the latest."""
+        if folder is not None and self._session.has("IDLE"):
+            seconds = min(seconds, self._options.idle_s)
+            await self._call(self._session.idle, folder.raw, seconds, self._looked.get(folder.name))
+        else:
+            await asyncio.sleep(seconds)
+
+    def _look(self, folder: Folder, cursor: Cursor | None, baseline: bool) -> News | None:  # noqa: FBT001 - positional for the thread
+        status = self._session.status(folder.raw)
+        if self._unchanged(folder, cursor, status):
+            self._looked[folder.name] = status
+            return None
+        status = self._session.examine(folder.raw)
+        self._looked[folder.name] = status
+        again = cursor is None or cursor.validity != status.validity or status.validity == 0
+        start = self._first_cursor(folder, status, baseline or cursor is not None)
+        if not again and cursor is not None:
+            start = cursor
+        uids = self._session.uids(folder.raw, start.next_uid, status)
+        next_uid = max([status.next_uid, *(uid + 1 for uid in uids[-1:])])
+        marks = self._marks(folder, status)
+        return News(
+            folder=folder,
+            keys=[str(uid) for uid in uids],
+            marked=[] if again else _newly_marked(start, marks),
+            unseen=_gap(start, next_uid, len(uids), folder),
+            start=start,
+            end=replace(
+                start,
+                next_uid=next_uid,
+                modseq=status.modseq,
+                messages=status.messages,
+                marked=pack_marks(marks),
+                time=self._clock.now(),
+            ),
+            numbered=True,
+        )
+
+    def _unchanged(self, folder: Folder, cursor: Cursor | None, status: Status) -> bool:
+        """Return whether STATUS alone proves that there is nothing to look at."""
+        if cursor is None or cursor.validity != status.validity:
+            return False
+        if status.validity == 0:
+            return self._looked.get(folder.name) == status
+        if cursor.next_uid < status.next_uid or not cursor.next_uid:
+            return False
+        if not self._options.keywords or (folder.place is Place.OTHER and not status.modseq):
+            return True
+        return bool(status.modseq) and cursor.modseq == status.modseq
+
+    def _first_cursor(self, folder: Folder, status: Status, lay_there: bool) -> Cursor:  # noqa: FBT001 - one caller
+        return Cursor(
+            account=self.key,
+            folder=folder.name,
+            validity=status.validity,
+            next_uid=1,
+            modseq=0,
+            messages=0,
+            first_look=status.next_uid if lay_there else 1,
+            marked="",
+            time=self._clock.now(),
+        )
+
+    def _marks(self, folder: Folder, status: Status) -> tuple[list[int], list[int]]:
+        if not self._options.keywords or status.messages == 0:
+            return [], []
+        junk, not_junk = (
+            self._session.uids(folder.raw, 1, status, keyword) for keyword in JUNK_KEYWORDS
+        )
+        return junk, not_junk
+
+    async def _call(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._thread is None:
+            raise MailboxError(f"{self.key} is not open")
+        future = self._thread.submit(work, *args, **kwargs)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            self._session.abort()
+            with contextlib.suppress(Exception):
+                await asyncio.to_thread(future.exception)
+            raise
+
+
+def pack_marks(marks: tuple[list[int], list[int]]) -> str:
+    """Return the UIDs with $Junk and with $NotJunk as one text, "3:7,12/8"."""
+    return "/".join(pack(uids) for uids in marks)
+
+
+def _newly_marked(start: Cursor, marks: tuple[list[int], list[int]]) -> list[str]:
+    """Return the mails seen before on which a keyword is new."""
+    known = [set(unpack(part)) for part in (start.marked or "/").split("/")]
+    new = {
+        uid
+        for uids, before in zip(marks, known, strict=True)
+        for uid in uids
+        if uid < start.next_uid and uid not in before
+    }
+    return [str(uid) for uid in sorted(new)]
+
+
+def _gap(start: Cursor, next_uid: int, found: int, folder: Folder) -> bool:
+    """Return whether UIDs were given to mail that we never saw.
+
+    At a first look at Junk they tell nothing: people delete spam all the time.
+    """
+    if folder.place is Place.JUNK and start.next_uid < start.first_look:
+        return False
+    return next_uid - start.next_uid > found
+
+
+def _head(row: Row, start: Cursor) -> Head:
+    if row.fault:
+        return unreadable(str(row.uid), row.fault)
+    fields = header_fields(row.header)
+    return Head(
+        key=str(row.uid),
+        traces=(trace(fields),),
+        id=fields.get("x-spam-id") or None,
+        flags=row.flags,
+        delivered=row.delivered,
+        arrived=_arrived(row, start),
+        first_look=row.uid < start.first_look,
+    )
+
+
+def _arrived(row: Row, start: Cursor) -> datetime | None:
+    """Return when a mail came to this folder, at the earliest.
+
+    SAVEDATE says so. Without it: what came since the last look came after the last look, and no
+    mail comes anywhere before it is delivered.
+    """
+    if row.saved is not None:
+        return row.saved
+    if row.uid < start.first_look:
+        return None
+    return start.time if row.delivered is None else max(start.time, row.delivered)

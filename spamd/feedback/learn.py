@@ -1,0 +1,180 @@
+"""From "this mail is spam, says alice" to a lesson in the journal, with one guard.
+
+The guard: lessons that contradict a clear verdict (we said ham, a person says spam, or the other
+way round) are normal one by one. Very many of them within an hour are more likely a slip of the
+mouse, a wrong folder setting or a broken client than a change of mind: from `feedback.hold_after`
+on they are held for a review (`spamd lessons held`) instead of being learned.
+
+A person's lesson replaces whatever was taught before; learning itself is `training.Trainer`'s
+business, exact and once for each mail. Nothing is ever learned without a person.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from spamd.bayes.decision import Verdict
+from spamd.feedback.options import FeedbackOptions
+from spamd.message.features import Features
+from spamd.ports import Clock, Held, HeldLessons, Known
+from spamd.sample import Label
+from spamd.training import Outcome, Result
+
+Extract = Callable[[bytes], Features]
+"""How the bytes of a mail become features: the same way as at a scan."""
+
+CONTRADICTED = {Label.SPAM: Verdict.HAM, Label.HAM: Verdict.SPAM}
+"""The verdict that a label says was wrong; unsure contradicts nothing."""
+
+
+class Teaches(Protocol):
+    """What feedback needs of `training.Trainer`."""
+
+    async def train(
+        self, batch: Sequence[Features], label: Label, *, source: str, actor: str
+    ) -> Sequence[Outcome]:
+        """Learn mails under one label, each once; one outcome for each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A mail that somebody taught; `known` is what we knew of it before, None for nothing."""
+
+    features: Features
+    label: Label
+    known: Known | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What one run did, for people: every mail looked at ends in exactly one of the counts.
+
+    examined  mails looked at
+    learned   lessons learned, corrections included, by label
+    already   mails that were taught like that before
+    held      lessons that wait for a review
+    parked    mails that could not be read or learned
+    skipped   mails that teach nothing, by reason
+    faults    folders and accounts that could not be read, one sentence each
+    """
+
+    examined: int = 0
+    learned: Counter[Label] = field(default_factory=Counter)
+    already: int = 0
+    held: int = 0
+    parked: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, other: "Tally") -> None:
+        """Add the counts of another run."""
+        self.examined += other.examined
+        self.learned.update(other.learned)
+        self.already += other.already
+        self.held += other.held
+        self.parked += other.parked
+        self.skipped.update(other.skipped)
+        self.faults += other.faults
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{count} {why}" for why, count in sorted(self.skipped.items()))
+        return (
+            f"{self.examined} examined, {self.learned.total()} learned"
+            f" ({self.learned[Label.SPAM]} spam, {self.learned[Label.HAM]} ham),"
+            f" {self.already} already known, {self.held} held, {self.parked} parked,"
+            f" {self.skipped.total()} skipped" + (f" ({reasons})" if reasons else "")
+        )
+
+
+class Teacher:
+    """Teaches what people said, and holds bursts back."""
+
+    def __init__(
+        self, trainer: Teaches, held: HeldLessons, clock: Clock, options: FeedbackOptions
+    ) -> None:
+        self._trainer = trainer
+        self._held = held
+        self._clock = clock
+        self._options = options
+        self._contradictions: dict[str, deque[datetime]] = {}
+
+    async def teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> Tally:
+        """Learn mails in their order, each once: the last word on a mail counts.
+
+        Raises:
+            TemporaryError: the database is out of reach; nothing of the rest was learned.
+        """
+        tally = Tally()
+        last = {candidate.features.digest: candidate for candidate in candidates}
+        chosen = []
+        for candidate in last.values():
+            if self._is_burst(candidate, actor):
+                await self._hold(candidate, source, actor)
+                tally.held += 1
+            else:
+                chosen.append(candidate)
+        for label in Label:
+            batch = [c.features for c in chosen if c.label is label]
+            if not batch:
+                continue
+            for outcome in await self._trainer.train(batch, label, source=source, actor=actor):
+                if outcome.result is Result.KNOWN:
+                    tally.already += 1
+                else:
+                    tally.learned[label] += 1
+        tally.already += len(candidates) - len(last)
+        return tally
+
+    def _is_burst(self, candidate: Candidate, actor: str) -> bool:
+        known = candidate.known
+        if known is None or known.label is not None or not self._options.hold_after:
+            return False  # a second thought on a mail corrects a person, not the model
+        if known.verdict is not CONTRADICTED[candidate.label]:
+            return False
+        now = self._clock.now()
+        recent = self._contradictions.setdefault(actor, deque())
+        while recent and now - recent[0] > timedelta(seconds=self._options.hold_window_s):
+            recent.popleft()
+        recent.append(now)
+        return len(recent) > self._options.hold_after
+
+    async def _hold(self, candidate: Candidate, source: str, actor: str) -> None:
+        known = candidate.known
+        probability = known.probability if known and known.probability is not None else 0.5
+        held = Held(
+            number=0,
+            features=candidate.features,
+            label=candidate.label,
+            source=source,
+            actor=actor,
+            probability=probability,
+            reason=(
+                f"more than {self._options.hold_after} lessons of {actor} within"
+                f" {self._options.hold_window_s:g} s contradict what we said"
+            ),
+            time=self._clock.now(),
+        )
+        await self._held.hold([held])
+
+
+async def release(
+    held: HeldLessons, trainer: Teaches, numbers: Sequence[int] | None = None
+) -> Tally:
+    """Learn held lessons (all, or those with the given numbers) and remove them from the list."""
+    tally = Tally()
+    for one in await held.held():
+        if numbers is not None and one.number not in numbers:
+            continue
+        tally.examined += 1
+        for outcome in await trainer.train(
+            [one.features], one.label, source=one.source, actor=one.actor
+        ):
+            if outcome.result is Result.KNOWN:
+                tally.already += 1
+            else:
+                tally.learned[one.label] += 1
+        await held.drop([one.number])
+    return tally

@@ -1,0 +1,344 @@
+"""A Maildir++ as a `Mailbox`: read by scanning its folders, watched by their modification times.
+
+Nothing is written, renamed or touched; reading keeps modification times. A mail is a file in `new`
+or `cur`, called by the part of its name before the flags: that part stays when a client changes
+flags while we look. `tmp` is never read. Sub-folders are the folders beginning with a dot
+(Maildir++, "." between levels) and, where there are none, nested ones (Dovecot's LAYOUT=fs).
+
+A file that was looked at is remembered by a trace of its own, made of its name and of the inode of
+its folder: so a renamed folder is still known, and a restart reads no file twice.
+
+A folder whose modification time moved while its list of files did not had a visitor we never saw: a
+gap, as with IMAP UIDs.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+
+from spamd.feedback.folders import Listed, watched
+from spamd.feedback.mailbox import (
+    TRACE_BYTES,
+    Folder,
+    FolderError,
+    Head,
+    MailboxError,
+    News,
+    decoded,
+    header_fields,
+    trace,
+    unreadable,
+)
+from spamd.feedback.options import AccountOptions, FeedbackOptions
+from spamd.ports import Clock, Cursor, Mailboxes
+
+HEADER_BYTES = 64 * 1024
+"""Read of each file for its head; the fields we need stand well before that."""
+
+RENAMES = 3
+"""How often a file is looked for again under new flags before it counts as gone."""
+
+JUNK_KEYWORDS = {"$Junk", "$NotJunk"}
+
+FLAG_NAMES = {"S": "\\Seen", "R": "\\Answered", "F": "\\Flagged", "D": "\\Draft", "T": "\\Deleted"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """One folder's files: `names` maps the lasting part of a name to "new/…" or "cur/…"."""
+
+    inode: int
+    stamp: tuple[int, int]
+    names: Mapping[str, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Remembered:
+    """What this process knows of a folder: its last listing, and the files looked at."""
+
+    listing: Listing
+    known: set[str] = field(default_factory=set)
+
+
+class MaildirMailbox:
+    """The Maildir of one user."""
+
+    def __init__(
+        self,
+        account: AccountOptions,
+        options: FeedbackOptions,
+        clock: Clock,
+        mailboxes: Mailboxes,
+    ) -> None:
+        if account.maildir is None:
+            raise ValueError("not a Maildir account")
+        self.key = account.key
+        self.actor = account.user or account.maildir.name
+        self._root = account.maildir
+        self._account = account
+        self._options = options
+        self._clock = clock
+        self._mailboxes = mailboxes
+        self._remembered: dict[str, Remembered] = {}
+        self._stamps: dict[Path, int] = {}
+
+    async def open(self) -> None:
+        """Check that there is a Maildir; what was not saved before is looked at again."""
+        self._remembered = {}
+        if not await asyncio.to_thread((self._root / "cur").is_dir):
+            raise MailboxError(
+                f"{self._root} is no Maildir (it has no cur), or it can't be entered:"
+                " check the path and the rights of the user spamd runs as"
+            )
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    async def folders(self) -> Sequence[Folder]:
+        """Return the folders to watch, Junk first."""
+        listed = await asyncio.to_thread(lambda: list(_listed(self._root)))
+        folders = watched(listed, self._account, self._options)
+        self._stamps = await asyncio.to_thread(self._current_stamps, folders)
+        return folders
+
+    async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
+        """Return what is new in a folder, None for nothing."""
+        remembered = self._remembered.get(folder.raw)
+        listing = await asyncio.to_thread(self._list, folder)
+        same_place = cursor is not None and cursor.validity == listing.inode
+        if remembered is None or remembered.listing.inode != listing.inode:
+            known = await self._known(listing)
+            remembered = Remembered(listing=listing, known=known)
+            self._remembered[folder.raw] = remembered
+            gap = False
+        else:
+            gap = (
+                remembered.listing.stamp != listing.stamp
+                and remembered.listing.names == listing.names
+            )
+        keys = [base for base in sorted(listing.names) if base not in remembered.known]
+        marked = self._marked(folder, remembered, listing)
+        remembered.listing = listing
+        if same_place and not keys and not marked and not gap:
+            return None
+        start = cursor if same_place and cursor is not None else None
+        if start is None:
+            old = baseline or cursor is not None
+            start = await asyncio.to_thread(self._first_cursor, folder, listing, old)
+        end = Cursor(
+            account=self.key,
+            folder=folder.name,
+            validity=listing.inode,
+            next_uid=0,
+            modseq=0,
+            messages=len(listing.names),
+            first_look=start.first_look,
+            marked="",
+            time=self._clock.now(),
+        )
+        return News(
+            folder=folder,
+            keys=keys,
+            marked=marked,
+            unseen=gap,
+            start=start,
+            end=end,
+            numbered=False,
+        )
+
+    async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
+        """Return the heads of some mails; those that vanished are left out."""
+        heads = await asyncio.to_thread(lambda: [self._head(folder, key, cursor) for key in keys])
+        remembered = self._remembered.get(folder.raw)
+        if remembered is not None:
+            remembered.known.update(keys)
+        return [head for head in heads if head is not None]
+
+    async def content(self, folder: Folder, key: str) -> bytes | None:
+        """Return a mail's bytes (of a huge one the start), None when it vanished."""
+        limit = self._options.max_message_bytes
+        try:
+            read = await asyncio.to_thread(self._read, folder, key, limit)
+        except OSError as error:
+            raise FolderError(f"{key} in {folder.name} can't be read: {error.strerror}") from error
+        return None if read is None else read[0]
+
+    async def wait(self, folder: Folder | None, seconds: float) -> None:  # noqa: ARG002 - all folders are watched alike
+        """Return when something happened in any folder, after `seconds` at the latest."""
+        pause = min(self._options.maildir_poll_s, seconds)
+        waited = 0.0
+        while waited < seconds:
+            await asyncio.sleep(pause)
+            waited += pause
+            if await asyncio.to_thread(self._changed):
+                return
+
+    def _changed(self) -> bool:
+        return any(_modified(path) != stamp for path, stamp in self._stamps.items())
+
+    def _current_stamps(self, folders: Sequence[Folder]) -> dict[Path, int]:
+        paths = [self._root]
+        for folder in folders:
+            paths += [self._root / folder.raw / "new", self._root / folder.raw / "cur"]
+        return {path: _modified(path) for path in paths}
+
+    def _list(self, folder: Folder) -> Listing:
+        path = self._root / folder.raw
+        try:
+            stamp = (_modified(path / "new"), _modified(path / "cur"))
+            names = {}
+            for part in ("new", "cur"):
+                for entry in os.scandir(path / part):
+                    if not entry.name.startswith("."):
+                        names[_base(entry.name)] = f"{part}/{entry.name}"
+            return Listing(inode=path.stat().st_ino, stamp=stamp, names=names)
+        except OSError as error:
+            raise FolderError(
+                f"folder {folder.name} ({path}) can't be read: {error.strerror}; check the rights"
+                " of the user spamd runs as"
+            ) from error
+
+    async def _known(self, listing: Listing) -> set[str]:
+        """Return the files of a folder that were looked at before this process began."""
+        by_trace = {_file_trace(listing.inode, base): base for base in listing.names}
+        traces = list(by_trace)
+        known: set[str] = set()
+        for start in range(0, len(traces), self._options.chunk):
+            part = traces[start : start + self._options.chunk]
+            seen = await self._mailboxes.seen(self.key, part)
+            known.update(by_trace[found] for found in seen)
+        return known
+
+    def _first_cursor(self, folder: Folder, listing: Listing, lay_there: bool) -> Cursor:  # noqa: FBT001 - positional for the thread
+        """Return the cursor of a first look; `first_look` is a time, in µs of the file system."""
+        newest = 0
+        if lay_there:
+            for name in listing.names.values():
+                with contextlib.suppress(OSError):
+                    changed = (self._root / folder.raw / name).stat().st_ctime_ns
+                    newest = max(newest, changed // 1000 + 1)
+        return Cursor(
+            account=self.key,
+            folder=folder.name,
+            validity=listing.inode,
+            next_uid=0,
+            modseq=0,
+            messages=0,
+            first_look=newest,
+            marked="",
+            time=self._clock.now(),
+        )
+
+    def _marked(self, folder: Folder, remembered: Remembered, listing: Listing) -> list[str]:
+        """Return the mails looked at before whose keywords changed."""
+        before = remembered.listing.names
+        changed = [
+            base
+            for base, name in listing.names.items()
+            if base in remembered.known and base in before and before[base] != name
+        ]
+        if not changed or not self._options.keywords:
+            return []
+        keywords = _keywords(self._root / folder.raw)
+
+        def marks(name: str) -> frozenset[str]:
+            return _flags(name, keywords) & JUNK_KEYWORDS
+
+        return [base for base in changed if marks(listing.names[base]) - marks(before[base])]
+
+    def _head(self, folder: Folder, key: str, cursor: Cursor) -> Head | None:
+        flags: frozenset[str] = frozenset()
+        try:
+            read = self._read(folder, key, HEADER_BYTES)
+            if read is None:
+                return None
+            content, status, name = read
+            flags = _flags(name, _keywords(self._root / folder.raw))
+        except OSError as error:
+            return unreadable(key, f"{key} in {folder.name} can't be read: {error.strerror}")
+        fields = header_fields(content)
+        first_look = status.st_ctime_ns // 1000 < cursor.first_look
+        delivered = datetime.fromtimestamp(status.st_mtime, UTC)
+        return Head(
+            key=key,
+            traces=(trace(fields), _file_trace(cursor.validity, key)),
+            id=fields.get("x-spam-id") or None,
+            flags=flags,
+            delivered=delivered,
+            arrived=None if first_look else max(cursor.time, delivered),
+            first_look=first_look,
+        )
+
+    def _read(
+        self, folder: Folder, key: str, limit: int
+    ) -> tuple[bytes, os.stat_result, str] | None:
+        """Return a file's start, its status and its name now; None when it is gone.
+
+        Raises:
+            OSError: it is there and can't be read.
+        """
+        remembered = self._remembered.get(folder.raw)
+        names = remembered.listing.names if remembered else {}
+        for _ in range(RENAMES):
+            if key not in names:
+                return None
+            try:
+                with (self._root / folder.raw / names[key]).open("rb") as file:
+                    return file.read(limit), os.fstat(file.fileno()), names[key]
+            except FileNotFoundError:
+                names = self._list(folder).names  # its flags changed, and with them its name
+        return None
+
+
+def _listed(root: Path) -> Iterator[Listed]:
+    yield Listed(name="INBOX", raw=".", attributes=frozenset(), delimiter=".")
+    try:
+        entries = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
+    except OSError as error:
+        raise MailboxError(f"{root} can't be read: {error.strerror}") from error
+    dotted = [name for name in entries if name.startswith(".") and (root / name / "cur").is_dir()]
+    for name in dotted:
+        yield Listed(name=decoded(name[1:]), raw=name, attributes=frozenset(), delimiter=".")
+    if not dotted:
+        for cur in sorted(root.glob("*/**/cur")):
+            raw = str(cur.parent.relative_to(root))
+            yield Listed(name=decoded(raw), raw=raw, attributes=frozenset(), delimiter="/")
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _base(name: str) -> str:
+    """Return the part of a file name that stays when flags change."""
+    return name.partition(":2,")[0]
+
+
+def _flags(name: str, keywords: Mapping[str, str]) -> frozenset[str]:
+    letters = name.partition(":2,")[2]
+    return frozenset(
+        flag for letter in letters if (flag := FLAG_NAMES.get(letter) or keywords.get(letter))
+    )
+
+
+def _keywords(path: Path) -> dict[str, str]:
+    """Return the keywords behind the letters a … z of a folder, as Dovecot writes them down."""
+    try:
+        lines = (path / "dovecot-keywords").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(" ") for line in lines)
+    return {chr(ord("a") + int(n)): name for n, _, name in pairs if n.isdigit() and int(n) < 26}
+
+
+def _file_trace(inode: int, base: str) -> bytes:
+    text = f"file\n{inode}\n{base}".encode("utf-8", "surrogateescape")
+    return blake2b(text, digest_size=TRACE_BYTES).digest()

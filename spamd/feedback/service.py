@@ -1,0 +1,139 @@
+"""All watchers together: one of the equal workers holds the lease and runs them.
+
+The lease is renewed three times in its length. A worker that can't renew it stops its watchers
+before the lease runs out for the others: two watchers at once would do no harm to the counts (every
+mail counts once), only waste work.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spamd.errors import ConfigError, TemporaryError
+from spamd.feedback.imap import ImapMailbox
+from spamd.feedback.learn import Tally
+from spamd.feedback.mailbox import Mailbox
+from spamd.feedback.maildir import MaildirMailbox
+from spamd.feedback.options import AccountOptions, FeedbackOptions
+from spamd.feedback.watch import Memory, Watcher
+from spamd.ports import Clock, Leases, Observer
+
+LEASE = "feedback"
+"""The name of the lease in the database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all watchers share."""
+
+    memory: Memory
+    clock: Clock
+    observer: Observer
+
+
+class Feedback:
+    """The feedback service.
+
+    Args:
+        holder: names this worker in the lease, "host:pid".
+    """
+
+    def __init__(
+        self,
+        options: FeedbackOptions,
+        surroundings: Surroundings,
+        leases: Leases,
+        holder: str,
+    ) -> None:
+        self._options = options
+        self._around = surroundings
+        self._leases = leases
+        self._holder = holder
+
+    async def run(self) -> None:
+        """Watch all accounts while the lease is ours; wait for it while it is another worker's."""
+        if not self._options.accounts:
+            return
+        try:
+            while True:
+                if await self._acquire():
+                    await self._while_leased()
+                await asyncio.sleep(self._options.lease_s / 3)
+        finally:
+            with contextlib.suppress(TemporaryError):
+                await self._leases.release(LEASE, self._holder)
+
+    async def once(self) -> Tally:
+        """Look at all accounts once, one after the other."""
+        tally = Tally()
+        for watcher in self.watchers():
+            tally.add(await watcher.once())
+        return tally
+
+    def watchers(self) -> list[Watcher]:
+        """Return a watcher for each account, for each user of an account with a master user."""
+        return [
+            Watcher(
+                mailbox,
+                self._around.memory,
+                self._options,
+                self._around.clock,
+                self._around.observer,
+                source="maildir" if isinstance(mailbox, MaildirMailbox) else "imap",
+            )
+            for mailbox in mailboxes(self._options, self._around)
+        ]
+
+    async def _acquire(self) -> bool:
+        try:
+            return await self._leases.acquire(LEASE, self._holder, self._options.lease_s)
+        except TemporaryError as error:
+            self._around.observer.failed("lease.failed", error)
+            return False
+
+    async def _while_leased(self) -> None:
+        """Run the watchers until the lease is lost."""
+        self._around.observer.happened("feedback.started", accounts=len(self._options.accounts))
+        async with asyncio.TaskGroup() as tasks:
+            watching = [tasks.create_task(watcher.run()) for watcher in self.watchers()]
+            held = True
+            while held:
+                await asyncio.sleep(self._options.lease_s / 3)
+                held = await self._acquire()
+            for task in watching:
+                task.cancel()
+        self._around.observer.happened("feedback.stopped")
+
+
+def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbox]:
+    """Return a mailbox for each account and user.
+
+    Raises:
+        ConfigError: a file with user names can't be read.
+    """
+    found: list[Mailbox] = []
+    for account in options.accounts:
+        if account.maildir:
+            found.append(MaildirMailbox(account, options, around.clock, around.memory.mailboxes))
+            continue
+        users = _users(account)
+        logins = [(f"{user}{account.master_separator}{account.user}", user) for user in users]
+        found += [
+            ImapMailbox(account, options, around.clock, login=login, actor=actor)
+            for login, actor in logins or [(account.user, account.user)]
+        ]
+    return found
+
+
+def _users(account: AccountOptions) -> list[str]:
+    users = list(account.users)
+    if account.users_file:
+        try:
+            lines = account.users_file.read_text("utf-8").splitlines()
+        except (OSError, UnicodeError) as error:
+            raise ConfigError(
+                f"users_file of account {account.user} at {account.host}: {error}"
+            ) from error
+        users += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return list(dict.fromkeys(users))

@@ -1,0 +1,326 @@
+"""The watcher of one account: looks, decides by the rule, teaches, remembers, waits.
+
+One look (`Watcher.look`) goes over all folders that changed, Junk first, in batches of
+`feedback.chunk` mails. After each batch the lessons are in the journal, and then the cursors and
+traces are written; a kill between the two only makes the batch be read again, and the journal knows
+its lessons. Memory is bounded by the batch, however large the folders are.
+
+What goes wrong with one mail parks that mail; what goes wrong with one folder is reported, and the
+next folder is read; what goes wrong with the account or the database ends the look, and `run`
+starts again with growing pauses. A lost connection loses nothing: the next look catches up.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from spamd.errors import TemporaryError
+from spamd.feedback.learn import Candidate, Extract, Tally, Teacher
+from spamd.feedback.mailbox import Folder, FolderError, Mailbox, MailboxError, News
+from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.rule import NOWHERE, Event
+from spamd.feedback.sighting import Context, Judge, Seen, VanishedError, places
+from spamd.ports import Clock, Cursor, History, Known, Mailboxes, Observer, Parked, Place
+
+ID_CHARACTERS = 100
+"""Longest X-Spam-Id value worth a question to the database: ours are far shorter."""
+
+TEACHES_NOTHING = "teach nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What the watchers know and remember, and whom they teach."""
+
+    mailboxes: Mailboxes
+    history: History
+    teacher: Teacher
+    extract: Extract
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portion:
+    """Mails of one folder that are looked at together with those of others."""
+
+    news: News
+    event: Event
+    keys: Sequence[str]
+
+
+class Watcher:
+    """Watches one `Mailbox`; `source` names the way in the lesson journal ("imap", "maildir")."""
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        memory: Memory,
+        options: FeedbackOptions,
+        clock: Clock,
+        observer: Observer,
+        *,
+        source: str,
+    ) -> None:
+        self._mailbox = mailbox
+        self._memory = memory
+        self._options = options
+        self._clock = clock
+        self._observer = observer
+        self._source = source
+        self._judge = Judge(mailbox, memory.history, memory.extract, options)
+        self._unseen = NOWHERE
+        self._unseen_before = NOWHERE
+        self._wait_in: Folder | None = None
+
+    async def run(self) -> None:
+        """Watch until cancelled; faults are told to the observer and tried again."""
+        pause = self._options.retry_first_s
+        while True:
+            try:
+                await self._mailbox.open()
+                self._observer.happened("account.opened", account=self._mailbox.key)
+                while True:
+                    await self.look()
+                    pause = self._options.retry_first_s
+                    await self._mailbox.wait(self._wait_in, self._options.poll_s)
+            except Exception as error:  # noqa: BLE001 - the border around one service
+                self._observer.failed("account.lost", error, account=self._mailbox.key)
+            finally:
+                await self._mailbox.close()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, self._options.retry_most_s)
+
+    async def once(self) -> Tally:
+        """Look once, with open and close; what fails stands in the tally."""
+        try:
+            await self._mailbox.open()
+            return await self.look()
+        except (MailboxError, TemporaryError) as error:
+            self._observer.failed("account.lost", error, account=self._mailbox.key)
+            return Tally(faults=[str(error)])
+        finally:
+            await self._mailbox.close()
+
+    async def look(self) -> Tally:
+        """Look at everything that changed since the last look, and learn.
+
+        Raises:
+            MailboxError: the account went out of reach.
+            TemporaryError: the database did.
+        """
+        tally = Tally()
+        folders = await self._mailbox.folders()
+        self._wait_in = folders[0] if folders else None
+        cursors = await self._memory.mailboxes.cursors(self._mailbox.key)
+        await self._retry(folders, cursors, tally)
+        found = await self._news(folders, cursors, tally)
+        self._unseen_before, self._unseen = self._unseen, NOWHERE
+        for news in found:
+            self._note_gap(news.folder, gap=news.unseen)
+        for batch in _batches(found, self._options.chunk):
+            await self._read(batch, tally)
+        for news in found:
+            await self._memory.mailboxes.save(news.end, self._mailbox.key, {})
+        if tally.examined:
+            self._observer.happened(
+                "account.examined",
+                account=self._mailbox.key,
+                examined=tally.examined,
+                learned=tally.learned.total(),
+            )
+        return tally
+
+    async def _news(
+        self, folders: Sequence[Folder], cursors: Mapping[str, Cursor], tally: Tally
+    ) -> list[News]:
+        """Return what is new, with all first cursors written: from then on a kill costs nothing.
+
+        A folder without a cursor holds old mail when the account is new, and when another folder
+        vanished or lost its UIDs: it may be that one under a new name.
+        """
+        names = {folder.name for folder in folders}
+        gone = {name: cursor for name, cursor in cursors.items() if name not in names}
+        inbox = next((folder.name for folder in folders if folder.place is Place.INBOX), None)
+        baseline = inbox not in cursors or bool(gone)
+        found: list[News] = []
+        for folder in folders:
+            cursor = cursors.get(folder.name)
+            try:
+                news = await self._mailbox.look(folder, cursor, baseline=baseline)
+                if news and cursor is None and (old := _renamed(news, gone)):
+                    del gone[old.folder]
+                    news = await self._follow(folder, old)
+            except FolderError as error:
+                tally.faults.append(str(error))
+                self._observer.failed("folder.failed", error, account=self._mailbox.key)
+                continue
+            if news:
+                found.append(news)
+                baseline = baseline or (
+                    cursor is not None and cursor.validity != news.start.validity
+                )
+        # The inbox goes last: while it has no cursor, the account counts as new.
+        for news in sorted(found, key=lambda news: news.folder.place is Place.INBOX):
+            await self._memory.mailboxes.save(news.start, self._mailbox.key, {})
+        for name in gone:
+            await self._memory.mailboxes.forget(self._mailbox.key, name)
+        return found
+
+    async def _follow(self, folder: Folder, old: Cursor) -> News | None:
+        """Go on with a renamed folder where it was left under its old name."""
+        moved = replace(old, folder=folder.name)
+        await self._memory.mailboxes.save(moved, self._mailbox.key, {})
+        await self._memory.mailboxes.forget(self._mailbox.key, old.folder)
+        return await self._mailbox.look(folder, moved, baseline=True)
+
+    async def _read(self, batch: Sequence[Portion], tally: Tally) -> None:
+        """Read the mails of a batch, teach what they teach, then remember that they were read."""
+        portions = [(portion, await self._heads(portion)) for portion in batch]
+        await self._learn([one for _, heads in portions for one in heads], tally)
+        for portion, heads in portions:
+            reached = portion.news.reached(portion.keys[-1])
+            cursor = reached if portion.event is Event.ARRIVED else None
+            await self._memory.mailboxes.save(cursor, self._mailbox.key, places(heads))
+
+    async def _learn(self, seen: Sequence[Seen], tally: Tally, attempt: int = 1) -> None:
+        """Teach what mails teach; those that fail are parked."""
+        tally.examined += len(seen)
+        for one in seen:
+            if one.head.fault:
+                await self._park(one, attempt, FolderError(one.head.fault), tally)
+        seen = [one for one in seen if not one.head.fault]
+        candidates: list[Candidate] = []
+        for one, context in zip(seen, await self._contexts(seen), strict=True):
+            candidate = await self._judged(one, context, tally, attempt)
+            if candidate:
+                candidates.append(candidate)
+        if candidates:
+            taught = await self._memory.teacher.teach(candidates, self._source, self._mailbox.actor)
+            tally.add(taught)
+
+    async def _heads(self, portion: Portion) -> list[Seen]:
+        news = portion.news
+        heads = await self._mailbox.heads(news.folder, portion.keys, news.start)
+        if portion.event is Event.ARRIVED:
+            self._note_gap(news.folder, gap=len(heads) < len(portion.keys))
+        return [Seen(folder=news.folder, head=head, event=portion.event) for head in heads]
+
+    def _note_gap(self, folder: Folder, *, gap: bool) -> None:
+        if gap:
+            self._unseen |= folder.place
+
+    async def _contexts(self, seen: Sequence[Seen]) -> list[Context]:
+        """Return what is known around each mail, asked for all at once."""
+        traces = [one.head.traces[0] for one in seen]
+        before = await self._memory.mailboxes.seen(self._mailbox.key, traces)
+        ids = [one.head.id for one in seen if one.head.id and len(one.head.id) <= ID_CHARACTERS]
+        known: Mapping[str, Known] = await self._memory.history.by_id(ids) if ids else {}
+        sides: dict[bytes, Place] = {}
+        for one, trace in zip(seen, traces, strict=True):
+            if one.event is Event.ARRIVED:
+                sides[trace] = sides.get(trace, NOWHERE) | one.folder.place
+        return [
+            Context(
+                before=before.get(trace, NOWHERE),
+                unseen=self._unseen | self._unseen_before,
+                sides=sides.get(trace, NOWHERE),
+                known=known.get(one.head.id or ""),
+            )
+            for one, trace in zip(seen, traces, strict=True)
+        ]
+
+    async def _judged(
+        self, seen: Seen, context: Context, tally: Tally, attempt: int
+    ) -> Candidate | None:
+        try:
+            candidate = await self._judge.judge(seen, context)
+        except VanishedError:
+            tally.skipped["vanished"] += 1
+            return None
+        except Exception as error:
+            if isinstance(error, (MailboxError, TemporaryError)) and not isinstance(
+                error, FolderError
+            ):
+                raise  # the account or the database, not this mail
+            await self._park(seen, attempt, error, tally)
+            return None
+        if candidate is None:
+            tally.skipped[TEACHES_NOTHING] += 1
+        return candidate
+
+    async def _park(self, seen: Seen, attempts: int, error: Exception, tally: Tally) -> None:
+        """Remember a mail that failed; it is tried again until `feedback.attempts`."""
+        tally.parked += 1
+        self._observer.failed("mail.parked", error, account=self._mailbox.key, attempts=attempts)
+        cursors = await self._memory.mailboxes.cursors(self._mailbox.key)
+        parked = Parked(
+            account=self._mailbox.key,
+            folder=seen.folder.name,
+            validity=cursors[seen.folder.name].validity,
+            uid=seen.head.key,
+            attempts=attempts,
+            reason=f"{type(error).__name__}: {error}",
+            time=self._clock.now(),
+        )
+        await self._memory.mailboxes.park(parked)
+
+    async def _retry(
+        self, folders: Sequence[Folder], cursors: Mapping[str, Cursor], tally: Tally
+    ) -> None:
+        """Try again what failed before and has waited for `feedback.poll_s`."""
+        by_name = {folder.name: folder for folder in folders}
+        waited = self._clock.now() - timedelta(seconds=self._options.poll_s)
+        for parked in await self._memory.mailboxes.parked(self._mailbox.key):
+            if parked.attempts >= self._options.attempts or parked.time > waited:
+                continue
+            folder, cursor = by_name.get(parked.folder), cursors.get(parked.folder)
+            if folder is None or cursor is None or cursor.validity != parked.validity:
+                await self._unpark(parked)
+                continue
+            await self._retry_one(parked, folder, cursor, tally)
+
+    async def _retry_one(
+        self, parked: Parked, folder: Folder, cursor: Cursor, tally: Tally
+    ) -> None:
+        heads = await self._mailbox.heads(folder, [parked.uid], cursor)
+        seen = [Seen(folder=folder, head=head, event=Event.ARRIVED) for head in heads]
+        failed = tally.parked
+        await self._learn(seen, tally, parked.attempts + 1)
+        if tally.parked == failed:
+            await self._unpark(parked)
+            await self._memory.mailboxes.save(None, self._mailbox.key, places(seen))
+
+    async def _unpark(self, parked: Parked) -> None:
+        await self._memory.mailboxes.unpark(parked.account, parked.folder, parked.uid)
+
+
+def _renamed(news: News, gone: Mapping[str, Cursor]) -> Cursor | None:
+    """Return the cursor of the vanished folder that a new one was, None when it is really new.
+
+    A renamed folder keeps its UIDVALIDITY, and its UIDs never go back.
+    """
+    for old in gone.values():
+        same = old.validity and old.validity == news.start.validity
+        if same and news.end.next_uid >= old.next_uid:
+            return old
+    return None
+
+
+def _batches(found: Sequence[News], chunk: int) -> Iterator[list[Portion]]:
+    """Yield all mails to look at in batches of `chunk`, across folders, first the new ones."""
+    batch: list[Portion] = []
+    room = chunk
+    for event in Event:
+        for news in found:
+            keys = news.keys if event is Event.ARRIVED else news.marked
+            start = 0
+            while start < len(keys):
+                taken = keys[start : start + room]
+                batch.append(Portion(news=news, event=event, keys=taken))
+                start += len(taken)
+                room -= len(taken)
+                if room == 0:
+                    yield batch
+                    batch, room = [], chunk
+    if batch:
+        yield batch
