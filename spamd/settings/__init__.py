@@ -45,6 +45,7 @@ from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.settings import faults, keys, sources
 from spamd.settings.sources import Layer
 from spamd.storage.options import DatabaseOptions
+from spamd.training import TrainingOptions
 
 
 class _Source(PydanticBaseSettingsSource):
@@ -80,6 +81,7 @@ class Settings(BaseSettings):
     fusion: FusionOptions = Field(default_factory=FusionOptions)
     tokenizer: TokenizerOptions = Field(default_factory=TokenizerOptions)
     database: DatabaseOptions = Field(default_factory=DatabaseOptions)
+    training: TrainingOptions = Field(default_factory=TrainingOptions)
     feedback: FeedbackOptions = Field(default_factory=FeedbackOptions)
     metrics: MetricsOptions = Field(default_factory=MetricsOptions)
     log: LogOptions = Field(default_factory=LogOptions)
