@@ -1,4 +1,4 @@
-"""The arguments of MAIL and RCPT, read for our own use; what goes on to the next hop stays verbatim.
+"""The arguments of MAIL and RCPT, read for our own use; what goes on to the next hop is verbatim.
 
 Nothing is refused here: an odd address is the next hop's to judge. A quoted local part may hold ">"
 and blanks, so a path ends at the first ">" outside of quotes.

@@ -146,7 +146,7 @@ TABLE: Mapping[type[SpamdError], Row] = MappingProxyType(
         MessageRejected: Row(code=550, enhanced="5.7.1", text="Rejected as spam"),
     }
 )
-"""Every subclass of SpamdError but NextHopRefused, which brings its own reply; a test walks them."""
+"""Every subclass of SpamdError but NextHopRefused, which brings its own reply; a test walks all."""
 
 
 def reply_to(error: BaseException, *, in_hand: bool) -> Reply:

@@ -7,6 +7,7 @@ message costs.
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 
 class Watchdog:
@@ -49,3 +50,50 @@ class Watchdog:
             return
         self._deadline = None
         self._bark()
+
+
+class Heart:
+    """Keeps the next hop awake while a message arrives or is judged.
+
+    One timer per session, not per message: it ticks on while there is something to keep alive, and
+    ends by itself when there is not.
+    """
+
+    __slots__ = ("_interval_s", "_loop", "_next_hop", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, interval_s: float) -> None:
+        self._loop = loop
+        self._interval_s = interval_s
+        self._next_hop: Sleeper | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def beat(self, next_hop: "Sleeper | None") -> None:
+        """Begin to keep `next_hop` awake."""
+        self._next_hop = next_hop
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._interval_s, self._tick)
+
+    def rest(self) -> None:
+        """End it for now."""
+        self._next_hop = None
+
+    def stop(self) -> None:
+        """End the timer for good."""
+        self._next_hop = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._next_hop is not None:
+            self._next_hop.keep_alive()
+            self._timer = self._loop.call_later(self._interval_s, self._tick)
+
+
+class Sleeper(Protocol):
+    """What would be ended for idleness."""
+
+    def keep_alive(self) -> None:
+        """Show that we are there."""
+        ...

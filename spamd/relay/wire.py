@@ -11,12 +11,13 @@ command, for then the next hop is about to close.
 
 import asyncio
 import re
+import ssl
 from collections import deque
 from collections.abc import Iterable
 from typing import cast
 
 from spamd.errors import RemoteProtocolError, SpamdError
-from spamd.relay.replies import NextHopLost, Reply
+from spamd.relay.replies import NextHopLost, NextHopTlsFailed, Reply
 from spamd.relay.watchdog import Watchdog
 
 REPLY_LINE_BYTES = 2048  # RFC 5321 §4.5.3.1.5 says 512; some next hops are talkative
@@ -44,14 +45,30 @@ class Wire(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """Return the transport, for STARTTLS."""
+        """Return the transport."""
         if self._transport is None:
-            raise NextHopLost("no connection")
+            raise self._fault or NextHopLost("no connection")
         return self._transport
 
-    @transport.setter
-    def transport(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
+    async def encrypt(self, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
+        """Start TLS after the next hop's 220.
+
+        Raises:
+            NextHopTlsFailed: no handshake, or a certificate that is not good enough.
+        """
+        if self._buffer:  # CVE-2011-0411: sent in clear behind the 220, to be read as if by TLS
+            self._fail(RemoteProtocolError("text behind the reply to STARTTLS"))
+        try:
+            self._transport = await self._loop.start_tls(
+                self.transport,
+                self,
+                context,
+                server_hostname=host,
+                ssl_handshake_timeout=timeout_s,
+            )
+        except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
+            self._fail(NextHopTlsFailed("handshake failed"))
+            raise NextHopTlsFailed("handshake failed") from error
 
     async def greeting(self, timeout_s: float) -> Reply:
         """Return the banner."""

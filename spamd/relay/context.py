@@ -1,0 +1,102 @@
+"""What all sessions of a relay share: options, collaborators, limits, instead of globals."""
+
+import asyncio
+import ipaddress
+import ssl
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from spamd.ports import Clock, Inspector, Observer
+from spamd.relay.next_hops import NextHops
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.relay.spool import Budget
+
+Spawn = Callable[[Any, Coroutine[Any, Any, None]], asyncio.Task[None]]
+"""Runs a session's work among the relay's tasks: session, work → task."""
+
+
+class Door:
+    """Lets clients in as far as the limits go."""
+
+    def __init__(self, options: RelayOptions) -> None:
+        self._options = options
+        self._networks = tuple(ipaddress.ip_network(text) for text in options.trusted_networks)
+        self._inside: Counter[str] = Counter()
+        self._total = 0
+
+    def trusts(self, address: str) -> bool:
+        """Tell whether who connects from there may name another client."""
+        if not self._networks or not address:
+            return False
+        found = ipaddress.ip_address(address)
+        return any(found in network for network in self._networks)
+
+    def enter(self, address: str) -> str | None:
+        """Return the ticket for `leave`, or None when there is no room."""
+        ticket = self._ticket(address)
+        limit = self._options.max_connections_per_client
+        if self._total >= self._options.max_connections:
+            return None
+        if limit and ticket and self._inside[ticket] >= limit:
+            return None
+        self._total += 1
+        if ticket:
+            self._inside[ticket] += 1
+        return ticket
+
+    def leave(self, ticket: str) -> None:
+        """Give the place back."""
+        self._total -= 1
+        if ticket:
+            self._inside[ticket] -= 1
+            if not self._inside[ticket]:
+                del self._inside[ticket]
+
+    def _ticket(self, address: str) -> str:
+        """Return what counts as one client: an IPv4 address, a /64 of IPv6, nobody if trusted."""
+        if not address or self.trusts(address):
+            return ""
+        if ":" in address:
+            # RFC 4291 §2.5.4: one site has at least a /64
+            return str(ipaddress.ip_network((address, 64), strict=False))
+        return address
+
+
+@dataclass(slots=True, kw_only=True)
+class RelayContext:
+    """The surroundings of a session; `context` is replaced when certificates are read again."""
+
+    relay: RelayOptions
+    next_hop: NextHopOptions
+    tls: TlsOptions
+    hostname: str
+    next_hops: NextHops
+    inspector: Inspector
+    observer: Observer
+    clock: Clock
+    budget: Budget
+    door: Door
+    spawn: Spawn
+    context: ssl.SSLContext | None = None
+    draining: bool = False
+
+
+def server_context(options: TlsOptions) -> ssl.SSLContext | None:
+    """Return the TLS context with our certificate, None when there is none.
+
+    Raises:
+        ValueError: a file of the section can't be used.
+    """
+    if not options.certificate:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = (
+        ssl.TLSVersion.TLSv1_3 if options.minimum_version == "1.3" else ssl.TLSVersion.TLSv1_2
+    )
+    try:
+        context.load_cert_chain(options.certificate, options.key or None)
+    except OSError as error:  # ssl.SSLError is one
+        raise ValueError(f"tls.certificate: {options.certificate}: {error}") from error
+    return context

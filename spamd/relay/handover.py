@@ -1,0 +1,180 @@
+"""A complete message: judged, marked, handed on, answered for. The heart of the relay.
+
+    letter → inspector → report → reject, or our fields on top → next hop → its reply
+
+Whatever goes wrong before the next hop is asked costs only this message: it is answered by the
+table of `replies.py` and the next hop's transaction is reset. From the moment it is asked
+(`committing`) the client's going away no longer stops us, so that the outcome is known. The client
+is told 250 only when the next hop said so; an unknown outcome is 451: a repeat is possible, a loss
+is not (RFC 1047).
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from spamd.bayes.decision import Action, Verdict
+from spamd.errors import (
+    DeadlineExceeded,
+    MessageRejected,
+    MessageTooLarge,
+    RoutingLoop,
+    SpamdError,
+    TemporaryError,
+)
+from spamd.message.envelope import Envelope
+from spamd.message.markup import header_end, render, strip_and_prepend
+from spamd.relay.connection import Connection
+from spamd.relay.context import RelayContext
+from spamd.relay.data import Intake, unstuffed
+from spamd.relay.next_hops import NextHopSession
+from spamd.relay.options import OnFault, Received
+from spamd.relay.outgoing import Outgoing
+from spamd.relay.received import MAX_RECEIVED, received_count, received_field
+from spamd.relay.replies import Reply, reply, reply_to
+from spamd.relay.spool import Letter
+from spamd.report import ScanReport
+
+_MIXED = reply(451, "4.3.0 Not all recipients could be served, please try again later")
+
+
+class HandOver:
+    """The way of one message from the client to the next hop."""
+
+    def __init__(
+        self,
+        context: RelayContext,
+        connection: Connection,
+        next_hop: NextHopSession,
+        envelope: Envelope,
+    ) -> None:
+        self._context = context
+        self._connection = connection
+        self._next_hop = next_hop
+        self._envelope = envelope
+
+    async def run(self, intake: Intake) -> list[Reply]:
+        """Return the final replies: one, or over LMTP one per recipient."""
+        connection = self._connection
+        deadline = connection.loop.time() + self._context.relay.content_timeout_s
+        letter: Letter | None = None
+        report: ScanReport | None = None
+        try:
+            letter = intake.finish(self._context.relay.bare_newline)
+            head = self._head(letter)
+            report = await self._judged(letter)
+            _obey(report)
+            outgoing = self._outgoing(letter, head, report)
+            connection.committing = True
+            replies = await self._next_hop.deliver(
+                outgoing, self._envelope.recipients, deadline - connection.loop.time()
+            )
+        except Exception as error:  # noqa: BLE001 - the border around one message
+            replies = [await self._refused(error)]
+        finally:
+            connection.committing = False
+            if letter is not None:
+                letter.close()
+        if report is not None:
+            self._context.observer.scanned(
+                report, reply=replies[0].raw, recipients=len(self._envelope.recipients)
+            )
+        return replies
+
+    def _head(self, letter: Letter) -> bytes:
+        """Return the header section.
+
+        Raises:
+            RoutingLoop: the message has been on its way too long.
+            MessageTooLarge: the header section alone is larger than what is judged of a message.
+        """
+        text = letter.head(self._context.relay.inspect_bytes) if letter.spooled else letter.whole()
+        end = header_end(text)
+        if end == len(text) < letter.size_bytes:
+            raise MessageTooLarge("header section larger than relay.inspect_bytes")
+        head = text[:end]
+        if received_count(head) >= MAX_RECEIVED:
+            raise RoutingLoop(f"{MAX_RECEIVED} Received fields")
+        return head
+
+    async def _judged(self, letter: Letter) -> ScanReport:
+        """Return the report; a fault of ours follows `relay.on_fault`."""
+        relay = self._context.relay
+        inspector = self._context.inspector
+        wire = letter.head(relay.inspect_bytes) if letter.spooled else letter.whole()
+        try:
+            async with asyncio.timeout(relay.inspect_timeout_s):
+                return await inspector.inspect(unstuffed(wire), self._envelope)
+        except TimeoutError as error:
+            fault: Exception = DeadlineExceeded("no verdict in time")
+            fault.__cause__ = error
+        except Exception as error:  # noqa: BLE001 - no fault of the inspector may bounce mail
+            fault = error
+        self._context.observer.failed("message.unscanned", fault)
+        if relay.on_fault is OnFault.DEFER:
+            raise TemporaryError("no verdict") from fault
+        return inspector.unscanned(_public(fault), letter.size_bytes)
+
+    def _outgoing(self, letter: Letter, head: bytes, report: ScanReport) -> Outgoing:
+        fields = render(report.fields(), b"\r\n")
+        return Outgoing(
+            head=strip_and_prepend(head, self._trace() + fields),
+            letter=letter,
+            start=len(head),
+            sender=self._envelope.sender,
+            junk=report.verdict is Verdict.SPAM and report.action is Action.TAG,
+        )
+
+    def _trace(self) -> bytes:
+        """Return our Received field, empty where the next hop makes one of the real client."""
+        setting = self._context.relay.received
+        hidden = setting is Received.AUTO and self._context.next_hop.names_client
+        if setting is Received.OFF or hidden:
+            return b""
+        client = self._envelope.client
+        protocol = client.protocol
+        if protocol != "SMTP":  # RFC 3848
+            protocol += ("S" if client.tls else "") + ("A" if client.login is not None else "")
+        now = self._context.clock.now()
+        return received_field(client, self._context.hostname, now, protocol)
+
+    async def _refused(self, error: Exception) -> Reply:
+        """Return what the client reads about a fault, with the next hop ready for another mail."""
+        answer = reply_to(error, in_hand=True)
+        if not isinstance(error, SpamdError):
+            self._context.observer.failed("message.failed", error)
+        if self._next_hop.usable and not self._connection.committing:
+            try:
+                await self._next_hop.reset()
+            except SpamdError:
+                self._next_hop.abort()
+        elif self._connection.committing:
+            self._next_hop.abort()
+        return answer
+
+
+def _obey(report: ScanReport) -> None:
+    """Stop a message that the decision does not let pass."""
+    if report.action is Action.REJECT:
+        raise MessageRejected(report.reason)
+
+
+def final_replies(replies: Sequence[Reply], recipients: int, *, lmtp: bool) -> list[Reply]:
+    """Return the replies for the client's protocol.
+
+    LMTP wants one per recipient, SMTP one in all: several that agree become the first of them,
+    others 451, since neither 2yz nor 5yz would be true for everybody (RFC 2033 §4.2).
+    """
+    if lmtp:
+        return list(replies) if len(replies) == recipients else [replies[0]] * recipients
+    first = replies[0]
+    same = all(
+        other.accepted == first.accepted and other.permanent == first.permanent for other in replies
+    )
+    return [first if same else _MIXED]
+
+
+def _public(fault: Exception) -> str:
+    """Return the reason that stands in the header field; never the text of an exception."""
+    if isinstance(fault, DeadlineExceeded):
+        return "no verdict in time"
+    return "not scanned for a fault of ours"

@@ -1,0 +1,180 @@
+"""The relay as a service: its sockets, its sessions, its limits, its end.
+
+Several workers may listen on the same ports (SO_REUSEPORT); each is an equal process and the kernel
+spreads connections over them. Stopping closes the sockets first, says 421 to sessions that are only
+waiting, lets messages in flight finish for `drain_s`, and cuts the rest: their clients were told
+nothing and send again.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from spamd.errors import ConfigError
+from spamd.ports import Clock, Inspector, Observer
+from spamd.relay.context import Door, RelayContext, server_context
+from spamd.relay.next_hops import NextHops
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.relay.session import RelaySession
+from spamd.relay.sockets import BACKLOG, open_sockets
+from spamd.relay.spool import Budget
+from spamd.relay.urls import Listener, NextHopUrl
+
+
+class Relay:
+    """Takes mail on all listeners until it is stopped.
+
+    Args:
+        options: the section `relay`.
+        next_hop: the section `next_hop`.
+        tls: the section `tls`.
+        inspector: judges each message.
+        observer: is told what happens.
+        clock: the time of day for trace fields.
+
+    Raises:
+        ConfigError: a certificate, folder or next hop can't be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        options: RelayOptions,
+        next_hop: NextHopOptions,
+        tls: TlsOptions,
+        inspector: Inspector,
+        observer: Observer,
+        clock: Clock,
+    ) -> None:
+        hostname = options.hostname or socket.gethostname()
+        self._options = options
+        self._tls = tls
+        try:
+            next_hops = NextHops(next_hop, hostname)
+            context = server_context(tls)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        if any(listener.tls for listener in options.listeners) and context is None:
+            raise ConfigError("relay.listen_tls needs tls.certificate")
+        if options.spool_directory and not Path(options.spool_directory).is_dir():
+            raise ConfigError(f"relay.spool_directory: no folder {options.spool_directory}")
+        self._refuse_ourselves(next_hops.urls)
+        self._context = RelayContext(
+            relay=options,
+            next_hop=next_hop,
+            tls=tls,
+            hostname=hostname,
+            next_hops=next_hops,
+            inspector=inspector,
+            observer=observer,
+            clock=clock,
+            budget=Budget(
+                memory_bytes=options.memory_bytes,
+                spool_bytes=options.spool_bytes,
+                spool_above_bytes=options.spool_above_bytes,
+                directory=options.spool_directory,
+            ),
+            door=Door(options),
+            spawn=self._spawn,
+            context=context,
+        )
+        self._servers: list[asyncio.Server] = []
+        self._sessions: dict[asyncio.Task[None], RelaySession] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self._paths: list[str] = []
+        self.addresses: list[tuple[str, int]] = []
+
+    async def start(self, sockets: Sequence[socket.socket] | None = None) -> None:
+        """Listen; on return every address takes connections.
+
+        sockets  one for each of `options.listeners`, when somebody else has opened them
+
+        Raises:
+            ConfigError: an address can't be listened on.
+        """
+        listeners = self._options.listeners
+        owned = sockets is None
+        sockets = open_sockets(listeners, 1)[0] if sockets is None else sockets
+        ready = asyncio.Event()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep(ready), name="relay")
+        await ready.wait()
+        for listener, sock in zip(listeners, sockets, strict=True):
+            self._servers.append(await self._listen(listener, sock))
+        self._paths = [listener.path for listener in listeners if owned and listener.path]
+
+    async def stop(self, drain_s: float | None = None) -> None:
+        """Take no more mail, finish what is in flight within `drain_s`, and end."""
+        self._context.draining = True
+        for server in self._servers:
+            server.close()
+        for session in list(self._sessions.values()):
+            session.stop()
+        if self._sessions:
+            limit_s = self._options.drain_s if drain_s is None else drain_s
+            _, late = await asyncio.wait(self._sessions, timeout=limit_s)
+            for task in late:
+                task.cancel()
+        self._stopped.set()
+        if self._keeper is not None:
+            await self._keeper
+            self._keeper = None
+        for path in self._paths:
+            await asyncio.to_thread(Path(path).unlink, missing_ok=True)
+
+    def reload_tls(self) -> None:
+        """Read our certificate again; sessions that are under way keep the old one.
+
+        Raises:
+            ConfigError: the new files can't be used; the old certificate stays.
+        """
+        try:
+            self._context.context = server_context(self._tls)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+
+    async def _keep(self, ready: asyncio.Event) -> None:
+        """Hold the group that all sessions run in."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            ready.set()
+            await self._stopped.wait()
+
+    def _spawn(self, session: RelaySession, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        assert self._group is not None  # noqa: S101 - connections come after `start`
+        task = self._group.create_task(work)
+        self._sessions[task] = session
+        task.add_done_callback(self._sessions.pop)
+        return task
+
+    async def _listen(self, listener: Listener, sock: socket.socket) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+
+        def session() -> RelaySession:
+            return RelaySession(self._context, listener)
+
+        if listener.path:
+            return await loop.create_unix_server(session, sock=sock, backlog=BACKLOG)
+        self.addresses.append(sock.getsockname()[:2])
+        # With PROXY the header comes before TLS, so TLS is started later.
+        context: ssl.SSLContext | None = None
+        if listener.tls and not self._options.proxy_protocol:
+            context = self._context.context
+        return await loop.create_server(
+            session,
+            sock=sock,
+            backlog=BACKLOG,
+            ssl=context,
+            ssl_handshake_timeout=self._options.tls_handshake_s if context else None,
+        )
+
+    def _refuse_ourselves(self, urls: Sequence[NextHopUrl]) -> None:
+        """Refuse a next hop that is our own door: each mail would turn in circles."""
+        doors = {(listener.host, listener.port) for listener in self._options.listeners}
+        for url in urls:
+            if url.port and (url.host, url.port) in doors:
+                raise ConfigError(f"next_hop.url: {url} is where relay.listen takes mail")

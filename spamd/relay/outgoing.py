@@ -1,0 +1,45 @@
+"""A judged message on its way out: our fields, its header section, the rest.
+
+The header section is the only part that is ever touched; the rest leaves as the bytes that came.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spamd.relay.data import unstuffed_blocks
+from spamd.relay.spool import Letter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """What goes to the next hop.
+
+    head     our fields and the header section of the letter without those that claim to be ours
+    letter   the message as it came
+    start    where in the letter the rest begins
+    sender   for a Maildir's Return-Path
+    junk     the verdict says spam and the action tags it: a Maildir files it apart
+    """
+
+    head: bytes
+    letter: Letter
+    start: int
+    sender: bytes
+    junk: bool
+
+    @property
+    def whole(self) -> bytes | None:
+        """Return the wire form with its final dot in one piece, None when it lies on disk."""
+        if self.letter.spooled:
+            return None
+        rest = self.letter.whole()
+        return b"".join((self.head, rest[self.start :] if self.start else rest, b".\r\n"))
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the wire form without its final dot."""
+        yield self.head
+        yield from self.letter.blocks(self.start)
+
+    def plain_blocks(self) -> Iterator[bytes]:
+        """Yield the message with LF line ends and without dot-stuffing, as a Maildir keeps it."""
+        return unstuffed_blocks(self.blocks())

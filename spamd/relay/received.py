@@ -1,0 +1,34 @@
+"""The trace of a message: our Received field, and how often it has been on its way already."""
+
+from datetime import datetime
+from email.utils import format_datetime
+
+from spamd.message.envelope import Client
+
+MAX_RECEIVED = 100
+"""RFC 5321 §6.3: a limit of at least 100 Received fields tells loops from long ways."""
+
+_HARMLESS = str.maketrans(dict.fromkeys('()<>[]\\"\r\n', "?"))
+
+
+def received_count(head: bytes) -> int:
+    """Return the number of Received fields of a header section, counted no further than a line."""
+    lowered = head.lower()
+    return lowered.count(b"\nreceived:") + lowered.startswith(b"received:")
+
+
+def received_field(client: Client, hostname: str, now: datetime, protocol: str) -> bytes:
+    """Return our trace field as one folded header field with CRLF.
+
+    Source: RFC 5321 §4.4; RFC 3848 for the names of protocols. The client's own words are cut down
+    to harmless characters: they must not end the comment they stand in.
+    """
+    helo = client.helo.encode("ascii", "replace").decode("ascii").translate(_HARMLESS)[:255]
+    address = f"[IPv6:{client.address}]" if ":" in client.address else f"[{client.address}]"
+    name = client.name.encode("ascii", "replace").decode("ascii").translate(_HARMLESS)
+    source = f"{name} {address}" if name else address
+    return (
+        f"Received: from {helo or 'unknown'} ({source})\r\n"
+        f"\tby {hostname} (spamd) with {protocol};\r\n"
+        f"\t{format_datetime(now)}\r\n"
+    ).encode("ascii", "replace")

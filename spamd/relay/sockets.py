@@ -1,0 +1,69 @@
+"""The listening sockets: made once, before any worker, and handed to the workers.
+
+Each worker has a socket of its own on the same port (SO_REUSEPORT), so the kernel spreads the
+connections. Who starts the workers keeps the sockets open: connections that wait in the queue of a
+worker that crashes or is replaced are taken by its successor.
+"""
+
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from spamd.errors import ConfigError
+from spamd.relay.urls import Listener
+
+BACKLOG = 1024
+"""Connections that wait to be accepted, as many as one worker serves."""
+
+
+def open_sockets(listeners: Sequence[Listener], workers: int) -> list[list[socket.socket]]:
+    """Return for each worker its sockets, in the order of `listeners`.
+
+    Raises:
+        ConfigError: an address can't be had; the text names key and address.
+    """
+    columns: list[list[socket.socket]] = []
+    try:
+        for listener in listeners:
+            columns.append([])
+            _fill(columns[-1], listener, workers)
+    except OSError as error:
+        for column in columns:
+            for sock in column:
+                sock.close()
+        listener = listeners[len(columns) - 1]
+        key = "listen_lmtp" if listener.lmtp else "listen_tls" if listener.tls else "listen"
+        where = listener.path or f"{listener.host}:{listener.port}"
+        raise ConfigError(f"relay.{key}: {where}: {error.strerror or error}") from error
+    return [[column[worker] for column in columns] for worker in range(workers)]
+
+
+def _fill(column: list[socket.socket], listener: Listener, workers: int) -> None:
+    if listener.path:
+        path = Path(listener.path)
+        with suppress(FileNotFoundError):
+            if path.is_socket():
+                path.unlink()
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        column.append(sock)
+        sock.bind(listener.path)
+        sock.listen(BACKLOG)
+        column.extend(sock.dup() for _ in range(workers - 1))
+        return
+    family, _, _, _, address = socket.getaddrinfo(
+        listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    if address[1]:
+        # A socket with SO_REUSEPORT would share the port with another spamd without a word.
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    for _ in range(workers):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        column.append(sock)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock.bind(address)
+        sock.listen(BACKLOG)
+        address = sock.getsockname()

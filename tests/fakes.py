@@ -1,0 +1,106 @@
+"""In-memory twins of the ports, for tests."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from spamd.bayes.decision import Action, Verdict
+from spamd.message.envelope import Envelope
+from spamd.report import ScanReport
+from spamd.sample import Label
+
+
+class FakeClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(1_800_000_000 + self.seconds, UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def fake_report(
+    verdict: Verdict = Verdict.HAM,
+    action: Action = Action.ACCEPT,
+    *,
+    probability: float | None = 0.01,
+    reason: str = "as told",
+    size_bytes: int = 0,
+) -> ScanReport:
+    """Return a report with this verdict and action."""
+    return ScanReport(
+        id="fake-id",
+        verdict=verdict,
+        action=action,
+        reason=reason,
+        probability=probability,
+        required=0.9,
+        scores={},
+        size_bytes=size_bytes,
+        tokens=0,
+        known=0,
+        duration_s=0.0,
+        features=None,
+    )
+
+
+HAM = fake_report()
+SPAM = fake_report(Verdict.SPAM, Action.TAG, probability=0.999)
+REJECT = fake_report(Verdict.SPAM, Action.REJECT, probability=0.999)
+
+
+@dataclass
+class FakeInspector:
+    """Judges as it is told and remembers what it saw.
+
+    answer  the report, or how to make one of the content
+    fault   raised instead
+    gate    waited for before anything else
+    """
+
+    answer: ScanReport | Callable[[bytes], ScanReport] = HAM
+    fault: BaseException | None = None
+    gate: asyncio.Event | None = None
+    seen: list[tuple[bytes, Envelope]] = field(default_factory=list)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:
+        self.seen.append((content, envelope))
+        self.begun.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.fault is not None:
+            raise self.fault
+        return self.answer if isinstance(self.answer, ScanReport) else self.answer(content)
+
+    def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
+        return fake_report(
+            Verdict.UNSCANNED, probability=None, reason=reason, size_bytes=size_bytes
+        )
+
+
+@dataclass
+class FakeObserver:
+    """Remembers what it was told."""
+
+    scans: list[tuple[ScanReport, bytes, int]] = field(default_factory=list)
+    lessons: list[tuple[Label, str, str, float, float]] = field(default_factory=list)
+    events: list[tuple[str, dict[str, str | float]]] = field(default_factory=list)
+    faults: list[tuple[str, BaseException]] = field(default_factory=list)
+
+    def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
+        self.scans.append((report, reply, recipients))
+
+    def learned(self, label: Label, source: str, outcome: str, before: float, after: float) -> None:
+        self.lessons.append((label, source, outcome, before, after))
+
+    def happened(self, event: str, **details: str | float) -> None:
+        self.events.append((event, details))
+
+    def failed(self, event: str, error: BaseException, **details: str | float) -> None:
+        self.faults.append((event, error))
