@@ -18,7 +18,11 @@ from tests.servers.base import CORPORA, REQUIREMENT_NEEDS, require
 
 __all__ = ["require"]
 
-pytest_plugins = ["tests.servers.postfix", "tests.servers.dovecot"]
+pytest_plugins = [
+    "tests.servers.postfix",
+    "tests.servers.dovecot",
+    "tests.servers.postgresql",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

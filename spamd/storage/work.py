@@ -1,0 +1,239 @@
+"""The unit of work: one transaction that teaches or takes back (the port `UnitOfWork`).
+
+Entering it locks the corpus row (SQLite: the file), so lessons have one order, revisions grow in
+the order of commits, and no two writers can be caught in a deadlock. `model` gives a model of just
+the words at hand; `commit` writes the differences between it and what was there, the journal, and a
+`change` row that tells other processes what to fetch again.
+
+The parts of the model come from this process' snapshot when it is loaded (or cheaply can be),
+since reading a row there costs a hundredth; it is brought to the current revision first, inside the
+transaction.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import delete, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from spamd.bayes.counts import HAM, SPAM, TokenCounts, TokenTable, Totals
+from spamd.bayes.factcounts import FactCounts
+from spamd.bayes.fusion import FusionWeights, ScoreHistory
+from spamd.bayes.model import BayesOptions, Model
+from spamd.ports import Clock, Lesson, LessonHead, Selection
+from spamd.sample import FactSchema
+from spamd.storage import journal, parts, tables, tokens
+from spamd.storage.blobs import encode_gram_changes, encode_ids
+from spamd.storage.engine import Database
+from spamd.storage.parts import Standing
+from spamd.storage.snapshot import Snapshot, Update
+from spamd.storage.times import to_number
+
+LOOKUP_COST = 3
+"""Looking up a word costs about three times what reading it costs in a load of the whole table."""
+
+
+HOUR = 3_600_000_000
+"""Microseconds."""
+
+
+class Resident:
+    """What a process keeps in memory between its units of work.
+
+    history   the scores of the last lessons as of `at` (generation, revision); taken out while a
+              transaction runs, so that one that fails leaves none behind
+    turn      held by the one unit of work that may run: they would only wait for each other in
+              the database, each with a connection
+    """
+
+    def __init__(self, schema: FactSchema, options: BayesOptions) -> None:
+        self.schema = schema
+        self.options = options
+        self.snapshot = Snapshot(schema, options)
+        self.history: ScoreHistory | None = None
+        self.at = (0, 0)
+        self.turn = asyncio.Lock()
+
+
+class SqlUnitOfWork:
+    """One transaction on what was taught."""
+
+    def __init__(self, database: Database, resident: Resident, clock: Clock) -> None:
+        self._database = database
+        self._resident = resident
+        self._clock = clock
+
+    async def __aenter__(self) -> Self:
+        """Wait for other writers, then begin."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._resident.turn)
+            self._connection = await stack.enter_async_context(self._database.writing())
+            self._standing = await parts.standing(self._connection, lock=True)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """End; what was not committed is undone."""
+        if kind is None and self._connection.in_transaction():
+            await self._connection.rollback()
+        await self._stack.__aexit__(kind, error, at)
+
+    async def listed(self, selection: Selection) -> Sequence[LessonHead]:
+        """Return the lessons that fit, in the order of learning."""
+        return await journal.listed(self._connection, selection)
+
+    async def lessons(self, digests: Sequence[bytes]) -> Mapping[bytes, Lesson]:
+        """Return those of these lessons that are in force, with what they taught."""
+        return await journal.lessons(self._connection, digests)
+
+    async def model(self, ids: NDArray[np.int64]) -> Model:
+        """Return a model of its own that knows these tokens (distinct, any order) and no others."""
+        snapshot = self._resident.snapshot
+        if snapshot.loaded or self._standing.totals.vocabulary <= LOOKUP_COST * len(ids):
+            await snapshot.follow(self._connection, self._standing)
+            model = cut(snapshot.model, ids)
+        else:
+            model = await load_model(
+                self._connection, self._standing, ids, self._resident.schema, self._resident.options
+            )
+        model.history = await self._history()
+        self._model = model
+        self._before = _Before(
+            cells=_cells(model.tokens),
+            totals=model.totals,
+            facts=model.facts.copy(),
+            grams=model.grams.copy(),
+            fusion=model.fusion,
+        )
+        return model
+
+    async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
+        """Write what the model learned and unlearned since `model`, with its lessons; then commit.
+
+        A digest may stand in both: first taken back, then learned anew.
+        """
+        model, before, connection = self._model, self._before, self._connection
+        await journal.remove(connection, [lesson.digest for lesson in taken_back])
+        await journal.add(connection, learned)
+        if taken_back:
+            # The fusion looks back on a window of lessons; with some gone older ones come into it.
+            model.history = await journal.history(connection, model.history.window)
+            model.refit()
+        cells = _cells(model.tokens)
+        touched = (cells != before.cells).any(axis=1)
+        await self._write_tokens(cells, touched)
+        await parts.add_facts(connection, before.facts, model.facts)
+        await parts.add_totals(connection, before.totals, model.totals)
+        if model.fusion is not before.fusion:
+            await parts.write_fusion(connection, model.fusion)
+        revision = self._standing.revision + 1
+        await self._write_change(revision, touched, lessons=len(learned) + len(taken_back))
+        await connection.commit()
+        standing = Standing(
+            revision=revision, generation=self._standing.generation, totals=model.totals
+        )
+        resident = self._resident
+        resident.history, resident.at = model.history, (standing.generation, revision)
+        await resident.snapshot.adopt(
+            Update(
+                standing=standing,
+                ids=model.tokens.ids[touched],
+                counts=TokenCounts.of_cells(cells[touched]),
+                facts=model.facts,
+                fusion=model.fusion,
+                grams=model.grams,
+            )
+        )
+
+    async def _history(self) -> ScoreHistory:
+        resident, standing = self._resident, self._standing
+        kept, resident.history = resident.history, None
+        if kept is not None and resident.at == (standing.generation, standing.revision):
+            return kept
+        return await journal.history(self._connection, resident.options.fusion.window)
+
+    async def _write_tokens(self, cells: NDArray[np.int32], touched: NDArray[np.bool_]) -> None:
+        ids = self._model.tokens.ids
+        gone = touched & (cells[:, SPAM] + cells[:, HAM] == 0)
+        await tokens.remove(self._connection, ids[gone])
+        stays = touched & ~gone
+        await tokens.change(self._connection, ids[stays], cells[stays] - self._before.cells[stays])
+
+    async def _write_change(
+        self, revision: int, touched: NDArray[np.bool_], *, lessons: int
+    ) -> None:
+        """Tell other processes what to fetch, and write the gram table when it is its turn."""
+        connection, model, change = self._connection, self._model, tables.change
+        now = to_number(self._clock.now())
+        written = await parts.grams_revision(connection)
+        if whole := max(lessons, revision - written) >= parts.GRAMS_EVERY:
+            await parts.write_grams(connection, model.grams, revision)
+            old = now - self._database.options.changes_hours * HOUR
+            await connection.execute(delete(change).where(change.c.time < old))
+        await connection.execute(
+            insert(change).values(
+                revision=revision,
+                time=now,
+                tokens=encode_ids(model.tokens.ids[touched]),
+                grams=b"" if whole else encode_gram_changes(self._before.grams, model.grams),
+            )
+        )
+
+
+async def load_model(
+    connection: AsyncConnection,
+    standing: Standing,
+    ids: NDArray[np.int64],
+    schema: FactSchema,
+    options: BayesOptions,
+) -> Model:
+    """Return a model that knows these tokens only; its history is empty."""
+    known = await tokens.load(connection, ids)
+    return Model(
+        tokens=TokenTable(ids, known.counts(known.find(ids))),
+        totals=standing.totals,
+        facts=await parts.facts(connection, schema),
+        grams=await parts.grams(connection),
+        history=ScoreHistory(options.fusion.window),
+        fusion=await parts.fusion(connection),
+        options=options,
+    )
+
+
+def cut(model: Model, ids: NDArray[np.int64]) -> Model:
+    """Return a model of its own with only these tokens; its history is empty."""
+    return Model(
+        tokens=TokenTable(ids, model.tokens.counts(model.tokens.find(ids))),
+        totals=model.totals,
+        facts=model.facts.copy(),
+        grams=model.grams.copy(),
+        history=ScoreHistory(model.options.fusion.window),
+        fusion=model.fusion,
+        options=model.options,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Before:
+    """The model as `SqlUnitOfWork.model` gave it."""
+
+    cells: NDArray[np.int32]
+    totals: Totals
+    facts: FactCounts
+    grams: NDArray[np.int32]
+    fusion: FusionWeights
+
+
+def _cells(table: TokenTable) -> NDArray[np.int32]:
+    return table.counts(np.arange(len(table))).cells

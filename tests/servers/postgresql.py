@@ -1,0 +1,117 @@
+"""PostgreSQL 15 in a folder of its own: one server per run, one database per test.
+
+`postgresql` is the running server, `postgresql_url` the URL of an empty database in it that is
+dropped when the test ends. Nothing waits for a disk (fsync off): what a crash of the machine would
+do isn't tested here, a crash of the server's processes is.
+"""
+
+import itertools
+import os
+import pwd
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.base import Server, ServerError, postgresql_programs, require
+
+SETTINGS = (
+    "listen_addresses=127.0.0.1", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
+    "shared_buffers=32MB", "max_connections=60", "autovacuum=off", "jit=off",
+    "log_min_messages=warning",
+)  # fmt: skip
+
+NUMBERS = itertools.count()
+
+
+class Postgresql(Server):
+    """One PostgreSQL server."""
+
+    name = "postgresql"
+    account = "postgres"  # it refuses to run as root
+    stop_signal = signal.SIGQUIT  # at once; SIGTERM would wait for clients
+
+    @property
+    def _programs(self) -> Path:
+        programs = postgresql_programs()
+        if programs is None:
+            raise ServerError("no PostgreSQL here")
+        return programs
+
+    def configure(self) -> None:
+        """Make the data folder, the first time."""
+        data = self.directory / "data"
+        if data.exists():
+            return
+        root = os.geteuid() == 0
+        if root:
+            user = pwd.getpwnam(self.account)
+            os.chown(self.directory, user.pw_uid, user.pw_gid)
+        made = subprocess.run(
+            [
+                str(self._programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust",
+                "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions",
+            ],
+            cwd=self.directory, env=self.environment(), check=False, capture_output=True, text=True,
+            user=self.account if root else None, group=self.account if root else None,
+            extra_groups=[] if root else None,
+        )  # fmt: skip
+        if made.returncode:
+            raise ServerError(f"initdb failed: {made.stdout}{made.stderr}")
+
+    def command(self) -> list[str]:
+        """Run in the foreground, with its socket in our folder."""
+        settings = (*SETTINGS, f"port={self.port}", f"unix_socket_directories={self.directory}")
+        return [
+            str(self._programs / "postgres"),
+            "-D",
+            str(self.directory / "data"),
+            *itertools.chain.from_iterable(("-c", setting) for setting in settings),
+        ]
+
+    def is_ready(self) -> bool:
+        """Ask whether it takes connections."""
+        asked = subprocess.run(
+            [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)],
+            env=self.environment(),
+            check=False,
+        )
+        return asked.returncode == 0
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database as `database.url` names it."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def do(self, *statements: str) -> None:
+        """Run statements as administrator, each in a transaction of its own."""
+
+        for statement in statements:
+            done = subprocess.run(
+                [str(self._programs / "psql"), "-q", "-d", self.url("postgres"), "-c", statement],
+                env=self.environment(),
+                check=False,
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode:
+                raise ServerError(f"{statement}: {done.stderr}")
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Postgresql]:
+    """A PostgreSQL server for the whole run."""
+    require("postgresql")
+    with Postgresql() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql_url(postgresql: Postgresql) -> Iterator[str]:
+    """The URL of an empty database."""
+    name = f"t{os.getpid()}_{next(NUMBERS)}"
+    postgresql.do(f"CREATE DATABASE {name} TEMPLATE template0")
+    yield postgresql.url(name)
+    if postgresql.running:
+        postgresql.do(f"DROP DATABASE {name} WITH (FORCE)")

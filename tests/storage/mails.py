@@ -1,0 +1,116 @@
+"""Mails, and a process at work on a database: what the storage tests are written with."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from sqlalchemy import select
+
+from spamd.bayes.model import BayesOptions
+from spamd.message.facts import SCHEMA
+from spamd.message.features import Features, extract
+from spamd.sample import Label
+from spamd.storage import tables
+from spamd.storage.engine import Database
+from spamd.storage.work import Resident, SqlUnitOfWork
+from spamd.training import Outcome, Result, Trainer, TrainingOptions
+
+HAM, SPAM = Label.HAM, Label.SPAM
+
+Rows = dict[str, list[tuple[object, ...]]]
+"""The rows of each table."""
+
+
+class FixedClock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
+    def advance(self, **span: float) -> None:
+        self.time += timedelta(**span)
+
+
+def mail(subject: str, body: str = "", sender: str = "anna@example.org") -> Features:
+    """Return the features of a small mail; another subject is another mail."""
+    head = f"From: {sender}\r\nSubject: {subject}\r\nContent-Type: text/plain; charset=utf-8"
+    return extract(f"{head}\r\n\r\n{body}\r\n".encode())
+
+
+class Desk:
+    """One process that teaches: its own memory, the shared database."""
+
+    def __init__(self, database: Database, clock: FixedClock) -> None:
+        self.database = database
+        self.clock = clock
+        self.resident = Resident(SCHEMA, BayesOptions())
+        self.trainer = Trainer(
+            unit_of_work=self.work, clock=clock, options=TrainingOptions(pause_s=0)
+        )
+
+    def work(self) -> SqlUnitOfWork:
+        return SqlUnitOfWork(self.database, self.resident, self.clock)
+
+    async def train(
+        self, label: Label, *mails: Features, source: str = "cli", actor: str = "root"
+    ) -> list[Result]:
+        outcomes = await self.trainer.train(mails, label, source=source, actor=actor)
+        return [outcome.result for outcome in outcomes]
+
+    async def forget(self, *mails: Features) -> list[Outcome]:
+        return await self.trainer.forget([each.digest for each in mails])
+
+    async def probability(self, mail: Features) -> float:
+        snapshot = self.resident.snapshot
+        await snapshot.refresh(self.database)
+        return snapshot.model.weigh(mail.sample).probability
+
+
+async def counts(
+    database: Database, *, weights: bool = False
+) -> dict[str, list[tuple[object, ...]]]:
+    """Return all counts; weights follow from the order of lessons, so only on demand."""
+    content: Rows = {}
+    async with database.reading() as connection:
+        for table in (tables.token, tables.fact, tables.corpus):
+            columns = [
+                column
+                for column in table.columns
+                if column.name not in ("revision", "generation", "secret")
+                and (weights or column.name != "weight")
+            ]
+            rows = await connection.execute(select(*columns).order_by(table.primary_key.columns[0]))
+            content[table.name] = [tuple(row) for row in rows]
+        taught = select(tables.lesson.c.digest, tables.lesson.c.label).order_by(
+            tables.lesson.c.digest
+        )
+        content["lesson"] = [tuple(row) for row in await connection.execute(taught)]
+    return content
+
+
+async def weight_sum(database: Database) -> dict[int, int]:
+    """Return the weight of each token as the journal tells: the sum of its lessons' steps."""
+    from spamd.storage import journal
+
+    weights: dict[int, int] = {}
+    async with database.reading() as connection:
+        async for lessons in journal.walk(connection):
+            for lesson in lessons:
+                for token in lesson.sample.ids.tolist():
+                    weights[token] = weights.get(token, 0) + lesson.effect.step
+    return weights
+
+
+def same_sample(first: Features, second: Features) -> bool:
+    """Return whether two features hold the same arrays and texts."""
+    names = ("ids", "occurrences", "kinds", "discrete", "continuous", "grams")
+    for name in names:
+        one, other = getattr(first.sample, name), getattr(second.sample, name)
+        if one.dtype != other.dtype or not np.array_equal(one, other):
+            return False
+    return list(first.texts) == list(second.texts)
