@@ -1,0 +1,200 @@
+"""An explanation as a person reads it, and the same as JSON."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from spamd.cli.output import console, counted, line
+from spamd.observe.text import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from spamd.bayes.counts import Totals
+    from spamd.bayes.evidence import Clue, Explanation, FactClue, HeadEvidence
+
+COLOURS = {"spam": "red", "ham": "green", "unsure": "yellow"}
+
+PURPOSE = {
+    "graham": "Graham: the most telling words",
+    "multinomial": "Multinomial naive Bayes: all words",
+    "fisher": "Robinson and Fisher: words far from neutral",
+    "logistic": "Logistic regression: learned weights of the words",
+    "grams": "Logistic regression: character 4-grams (their texts are not kept)",
+    "facts": "Naive Bayes over the mail's attributes",
+    "dependence": "Attributes that depend on each other",
+}
+
+FLIP_WORDS = 12
+"""Words named in the sentence on what would flip the verdict; JSON has all."""
+
+BAR = 12
+"""Columns of the bar that shows a contribution."""
+
+WORD = 44
+"""Columns of a word; longer ones are cut."""
+
+
+def as_json(found: "Explanation", texts: Sequence[str]) -> dict[str, object]:
+    """Return the explanation as the object that `explain --json` prints."""
+    flip = found.flip
+    return {
+        "verdict": str(found.decision.verdict),
+        "probability": found.evidence.probability,
+        "log_odds": found.evidence.log_odds,
+        "action": str(found.decision.action),
+        "reason": found.decision.reason,
+        "tokens": len(texts),
+        "known": found.evidence.known,
+        "trained": {"spam": found.totals.spam, "ham": found.totals.ham},
+        "bias": found.bias,
+        "heads": [_head_json(head, texts) for head in found.heads],
+        "flip": flip
+        and {
+            "without": [texts[index] for index in flip.without],
+            "probability": flip.probability,
+            "verdict": str(flip.verdict),
+        },
+    }
+
+
+def _head_json(head: "HeadEvidence", texts: Sequence[str]) -> dict[str, object]:
+    return {
+        "head": head.head,
+        "score": head.score,
+        "effect": head.effect,
+        "clues": [
+            {
+                "token": texts[clue.index],
+                "spam": clue.spam,
+                "ham": clue.ham,
+                "probability": clue.probability,
+                "contribution": clue.contribution,
+            }
+            for clue in head.clues
+        ],
+        "facts": [
+            {"name": fact.name, "value": fact.value, "contribution": fact.contribution}
+            for fact in head.facts
+        ],
+    }
+
+
+def show(name: str, found: "Explanation", texts: Sequence[str]) -> None:
+    """Print the explanation: verdict, heads, the clues of each, what would flip the verdict."""
+    from rich.text import Text
+
+    verdict = found.decision.verdict
+    out = console()
+    out.print(
+        Text.assemble(
+            (f"{verdict}", f"bold {COLOURS.get(verdict, '')}"),
+            f"  {found.evidence.probability:.4f}  {printable(name)}",
+        ),
+        soft_wrap=True,
+    )
+    line(f"  {found.decision.reason}; action: {found.decision.action}")
+    line(
+        f"  {found.evidence.known:,} of its {counted(len(texts), 'token')} are known from"
+        f" {found.totals.spam:,} spam and {found.totals.ham:,} ham"
+    )
+    _show_heads(found)
+    for head in found.heads:
+        if head.clues:
+            _show_clues(head.head, head.clues, texts, found.totals)
+        if head.facts:
+            _show_facts(head.head, head.facts)
+    line()
+    line(flip_sentence(found, texts))
+
+
+def flip_sentence(found: "Explanation", texts: Sequence[str]) -> str:
+    """Return what would flip the verdict."""
+    verdict, flip = found.decision.verdict, found.flip
+    if flip is None:
+        return f"No few words decide this: without its strongest ones it would still be {verdict}."
+    named = [_word(texts[index]) for index in flip.without[:FLIP_WORDS]]
+    more = len(flip.without) - len(named)
+    words = ", ".join(named) + (f" and {more} more" if more else "")
+    clues = "this word" if len(flip.without) == 1 else f"these {len(flip.without)} words"
+    return f"Without {clues} it would be {flip.verdict} ({flip.probability:.4f}): {words}"
+
+
+def _show_heads(found: "Explanation") -> None:
+    table = _table("What each head says, and what it adds to the verdict (log-odds, + is spam)")
+    for title in ("head", "score", "adds"):
+        table.add_column(title, justify="left" if title == "head" else "right")
+    table.add_column("")
+    largest = max((abs(head.effect) for head in found.heads), default=0.0)
+    for head in found.heads:
+        bar = _bar(head.effect, largest)
+        table.add_row(head.head, f"{head.score:+.2f}", f"{head.effect:+.2f}", bar)
+    table.add_row("(bias)", "", f"{found.bias:+.2f}", "")
+    table.add_row("together", "", f"{found.evidence.log_odds:+.2f}", "", style="bold")
+    console().print(table)
+
+
+def _show_clues(head: str, clues: "Iterable[Clue]", texts: Sequence[str], totals: "Totals") -> None:
+    shown = list(clues)
+    table = _table(PURPOSE.get(head, head))
+    table.add_column("word", no_wrap=True, max_width=WORD)
+    for title in ("in spam", "in ham", "P(spam|word)", "adds"):
+        table.add_column(title, justify="right")
+    table.add_column("")
+    largest = max(abs(clue.contribution) for clue in shown)
+    for clue in shown:
+        table.add_row(
+            _word(texts[clue.index]),
+            _share(clue.spam, totals.spam),
+            _share(clue.ham, totals.ham),
+            f"{clue.probability:.4f}",
+            f"{clue.contribution:+.2f}",
+            _bar(clue.contribution, largest),
+        )
+    console().print(table)
+
+
+def _show_facts(head: str, facts: "Iterable[FactClue]") -> None:
+    shown = [fact for fact in facts if fact.contribution][:8]
+    if not shown:
+        return
+    table = _table(PURPOSE.get(head, head))
+    for title in ("attribute", "value"):
+        table.add_column(title)
+    table.add_column("adds", justify="right")
+    table.add_column("")
+    largest = max(abs(fact.contribution) for fact in shown)
+    for fact in shown:
+        bar = _bar(fact.contribution, largest)
+        table.add_row(fact.name, printable(fact.value), f"{fact.contribution:+.2f}", bar)
+    console().print(table)
+
+
+def _table(title: str) -> "Table":
+    """Print a title and return the table that is to follow it."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console().print(Text(f"\n{title}", style="bold"), soft_wrap=True)
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+
+
+def _bar(value: float, largest: float) -> "Text":
+    """Return a bar of up to `BAR` columns, red for spam, green for ham."""
+    from rich.text import Text
+
+    length = round(BAR * abs(value) / largest) if largest else 0
+    return Text("█" * length, style="red" if value > 0 else "green")
+
+
+def _share(count: int, total: int) -> str:
+    """Return "312 (12 %)": messages, and their share of all that were taught."""
+    if not count:
+        return "—"
+    share = 100 * count / total if total else 0
+    return f"{count:,} ({share:.0f} %)" if share >= 1 else f"{count:,} (<1 %)"
+
+
+def _word(text: str) -> str:
+    return printable(text, limit=WORD - 1)
