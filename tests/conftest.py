@@ -43,7 +43,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     """Name what was missing, so that no kind of test is left out unseen."""
     found: Counter[str] = Counter()
     for report in terminalreporter.getreports("skipped"):
-        if match := re.search(rf"{REQUIREMENT_NEEDS}(\w+): ", str(report.longrepr)):
+        if match := re.search(rf"{REQUIREMENT_NEEDS}([\w-]+): ", str(report.longrepr)):
             found[match[1]] += 1
     for name, count in sorted(found.items()):
         terminalreporter.line(f"NOT TESTED here, {name} is missing: {count} tests", yellow=True)

@@ -58,7 +58,9 @@ def missing(name: str) -> str | None:
         case "postfix":
             if os.geteuid() != 0:
                 return "Postfix's master runs as root only"
-            return _absent([Path("/usr/lib/postfix/sbin/master"), Path("/usr/sbin/smtp-sink")])
+            return _absent([Path("/usr/lib/postfix/sbin/master")])
+        case "smtp-sink":  # comes with Postfix and runs as anybody
+            return _absent([Path("/usr/sbin/smtp-sink"), Path("/usr/sbin/smtp-source")])
         case "dovecot":
             return _absent([Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")])
         case "postgresql":

@@ -8,6 +8,7 @@ Three habits of Dovecot that tests must know: IDLE tells news after a fixed half
 values are seconds of the clock; only `kill` (the whole group) cuts a client's connection.
 """
 
+import grp
 import imaplib
 import os
 import pwd
@@ -138,7 +139,7 @@ class Dovecot(Server):
         own_user = (
             f"default_internal_user = {owner.pw_name}\n"
             f"default_login_user = {owner.pw_name}\n"
-            f"default_internal_group = {owner.pw_name}\n"
+            f"default_internal_group = {grp.getgrgid(owner.pw_gid).gr_name}\n"
         )
         text = CONFIGURATION.format(
             directory=self.directory,

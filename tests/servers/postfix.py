@@ -363,7 +363,7 @@ def postfix() -> Iterator[PostfixFactory]:
 @pytest.fixture
 def smtp_sink() -> Iterator[SmtpSinkFactory]:
     """Start a server that takes mail and keeps it: `smtp_sink()`, `smtp_sink("-f", "RCPT")`."""
-    require("postfix")
+    require("smtp-sink")
     with ExitStack() as servers:
         yield lambda *options: servers.enter_context(SmtpSink(*options))
 
@@ -371,5 +371,5 @@ def smtp_sink() -> Iterator[SmtpSinkFactory]:
 @pytest.fixture
 def smtp_source() -> SmtpSource:
     """Send a load of equal mails: `smtp_source(port, messages=50, sessions=5, length=5000)`."""
-    require("postfix")
+    require("smtp-sink")
     return send_many
