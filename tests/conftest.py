@@ -19,6 +19,10 @@ from tests.servers.base import CORPORA, REQUIREMENT_NEEDS, require
 __all__ = ["require"]
 
 pytest_plugins = [
+    "tests.servers.dovecot",
+    "tests.servers.postfix",
+    "tests.servers.postgresql",
+]
     "tests.servers.postfix",
     "tests.servers.dovecot",
     "tests.servers.postgresql",
