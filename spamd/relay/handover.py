@@ -75,10 +75,16 @@ class HandOver:
             if letter is not None:
                 letter.close()
         if report is not None:
-            self._context.observer.scanned(
-                report, reply=replies[0].raw, recipients=len(self._envelope.recipients)
-            )
+            self._tell(report, replies[0])
         return replies
+
+    def _tell(self, report: ScanReport, answer: Reply) -> None:
+        """Tell the observer; its fault must not cost the client its reply."""
+        observer = self._context.observer
+        try:
+            observer.scanned(report, reply=answer.raw, recipients=len(self._envelope.recipients))
+        except Exception as error:  # noqa: BLE001 - the next hop has the mail, nothing may change that
+            observer.failed("observer.failed", error)
 
     def _head(self, letter: Letter) -> bytes:
         """Return the header section.

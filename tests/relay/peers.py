@@ -1,6 +1,8 @@
 """Both ends of the relay for tests: a next hop that does as it is told, and a raw client."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -243,6 +245,12 @@ class Talk:
         """Return everything until the connection ends."""
         async with asyncio.timeout(WAIT_S):
             return await self.reader.read()
+
+    def reset(self) -> None:
+        """Vanish: the other side reads an error, not an end."""
+        sock = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
 
     async def close(self) -> None:
         self.writer.close()
