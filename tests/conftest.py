@@ -19,10 +19,6 @@ from tests.servers.base import CORPORA, REQUIREMENT_NEEDS, require
 __all__ = ["require"]
 
 pytest_plugins = [
-    "tests.servers.dovecot",
-    "tests.servers.postfix",
-    "tests.servers.postgresql",
-]
     "tests.servers.postfix",
     "tests.servers.dovecot",
     "tests.servers.postgresql",
