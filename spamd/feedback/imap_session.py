@@ -126,7 +126,9 @@ class ImapSession:
         return [_listed(attributes, delimiter, raw) for attributes, delimiter, raw in rows]
 
     def status(self, raw: str) -> Status:
-        """Return a folder's state without selecting it."""
+        """Return a folder's state; without selecting it where that is possible."""
+        if raw == self._selected:
+            return self.examine(raw)  # RFC 3501 §6.3.10: STATUS is not for the selected folder
         wanted = ["MESSAGES", "UIDNEXT", "UIDVALIDITY"]
         if self.has("CONDSTORE"):
             wanted.append("HIGHESTMODSEQ")

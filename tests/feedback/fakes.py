@@ -1,0 +1,179 @@
+"""In-memory twins of the ports of feedback; `test_contracts` holds them to the ports' word."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from spamd.bayes.decision import Verdict
+from spamd.errors import StorageUnavailable
+from spamd.message.features import Features, extract
+from spamd.ports import Clock, Cursor, Held, Known, LeaseHolder, Parked, Place
+from spamd.sample import Label
+from spamd.training import Outcome, Result
+
+
+@dataclass
+class FakeMailboxes:
+    """Cursors, traces and parked mails."""
+
+    rows: dict[tuple[str, str], Cursor] = field(default_factory=dict)
+    traces: dict[tuple[str, bytes], Place] = field(default_factory=dict)
+    lot: dict[tuple[str, str, str], Parked] = field(default_factory=dict)
+    saves: int = 0
+    down_after: int | None = None
+
+    async def cursors(self, account: str) -> Mapping[str, Cursor]:
+        return {folder: row for (name, folder), row in self.rows.items() if name == account}
+
+    async def seen(self, account: str, traces: Sequence[bytes]) -> Mapping[bytes, Place]:
+        return {
+            trace: self.traces[account, trace]
+            for trace in traces
+            if (account, trace) in self.traces
+        }
+
+    async def save(
+        self, cursor: Cursor | None, account: str, traces: Mapping[bytes, Place]
+    ) -> None:
+        if self.down_after is not None and self.saves >= self.down_after:
+            raise StorageUnavailable("the database is away")
+        self.saves += 1
+        if cursor is not None:
+            self.rows[cursor.account, cursor.folder] = cursor
+        for trace, place in traces.items():
+            self.traces[account, trace] = self.traces.get((account, trace), Place(0)) | place
+
+    async def forget(self, account: str, folder: str) -> None:
+        self.rows.pop((account, folder), None)
+
+    async def park(self, parked: Parked) -> None:
+        self.lot[parked.account, parked.folder, parked.uid] = parked
+
+    async def parked(self, account: str | None = None) -> Sequence[Parked]:
+        rows = [row for row in self.lot.values() if account in {None, row.account}]
+        return sorted(rows, key=lambda row: row.time)
+
+    async def unpark(self, account: str, folder: str, uid: str) -> None:
+        self.lot.pop((account, folder, uid), None)
+
+
+@dataclass
+class FakeHeld:
+    """Held lessons."""
+
+    rows: list[Held] = field(default_factory=list)
+    numbers: int = 0
+
+    async def hold(self, held: Sequence[Held]) -> None:
+        for one in held:
+            digest = one.features.digest
+            self.rows = [row for row in self.rows if row.features.digest != digest]
+            self.numbers += 1
+            self.rows.append(replace(one, number=self.numbers))
+
+    async def held(self) -> Sequence[Held]:
+        return list(self.rows)
+
+    async def drop(self, numbers: Sequence[int]) -> int:
+        before = len(self.rows)
+        self.rows = [row for row in self.rows if row.number not in numbers]
+        return before - len(self.rows)
+
+
+@dataclass
+class FakeLeases:
+    """Leases that run out by the clock."""
+
+    clock: Clock
+    rows: dict[str, LeaseHolder] = field(default_factory=dict)
+
+    async def acquire(self, name: str, holder: str, seconds: float) -> bool:
+        now = self.clock.now()
+        row = self.rows.get(name)
+        if row is not None and row.holder != holder and row.expires > now:
+            return False
+        self.rows[name] = LeaseHolder(
+            holder=holder, renewed=now, expires=now + timedelta(seconds=seconds)
+        )
+        return True
+
+    async def release(self, name: str, holder: str) -> None:
+        row = self.rows.get(name)
+        if row is not None and row.holder == holder:
+            del self.rows[name]
+
+    async def holder(self, name: str) -> LeaseHolder | None:
+        row = self.rows.get(name)
+        return row if row is not None and row.expires > self.clock.now() else None
+
+
+@dataclass
+class FakeSchool:
+    """Journal and scan log in one: teaches like `training.Trainer`, knows like `History`.
+
+    lessons  digest → (label, source, actor), in the order of learning
+    history  every act of teaching that changed something
+    """
+
+    clock: Clock
+    ids: dict[str, Known] = field(default_factory=dict)
+    samples: dict[bytes, Features] = field(default_factory=dict)
+    lessons: dict[bytes, tuple[Label, str, str]] = field(default_factory=dict)
+    history: list[tuple[bytes, Label]] = field(default_factory=list)
+    down: bool = False
+
+    def scanned(
+        self, content: bytes, identity: str, verdict: Verdict, when: datetime | None = None
+    ) -> Features:
+        """Remember a scan of a mail, as the relay does."""
+        features = extract(content)
+        probability = {Verdict.SPAM: 0.99, Verdict.HAM: 0.01}.get(verdict, 0.5)
+        self.ids[identity] = Known(
+            digest=features.digest,
+            scanned=when or self.clock.now(),
+            verdict=verdict,
+            probability=probability,
+        )
+        self.samples[features.digest] = features
+        return features
+
+    def taught(self, label: Label) -> int:
+        """Return how many mails are taught as `label` now."""
+        return sum(lesson[0] is label for lesson in self.lessons.values())
+
+    async def by_id(self, ids: Sequence[str]) -> Mapping[str, Known]:
+        return {one: self._with_lesson(self.ids[one]) for one in ids if one in self.ids}
+
+    async def by_digest(self, digests: Sequence[bytes]) -> Mapping[bytes, Known]:
+        scans = {known.digest: known for known in self.ids.values()}
+        return {
+            digest: self._with_lesson(scans.get(digest, Known(digest=digest)))
+            for digest in digests
+            if digest in scans or digest in self.lessons
+        }
+
+    async def kept(self, digest: bytes) -> Features | None:
+        return self.samples.get(digest)
+
+    async def train(
+        self, batch: Sequence[Features], label: Label, *, source: str, actor: str
+    ) -> list[Outcome]:
+        if self.down:
+            raise StorageUnavailable("the database is away")
+        outcomes = []
+        for features in batch:
+            old = self.lessons.get(features.digest)
+            result = Result.LEARNED if old is None else Result.RELABELLED
+            if old is not None and old[0] is label:
+                result = Result.KNOWN
+            else:
+                self.lessons[features.digest] = (label, source, actor)
+                self.history.append((features.digest, label))
+            outcomes.append(
+                Outcome(digest=features.digest, result=result, label=label, before=0.5, after=0.9)
+            )
+        return outcomes
+
+    def _with_lesson(self, known: Known) -> Known:
+        lesson = self.lessons.get(known.digest)
+        return replace(known, label=lesson[0], source=lesson[1]) if lesson else known

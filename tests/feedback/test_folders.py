@@ -1,0 +1,88 @@
+"""Which folder is what: by special use, by name, by setting."""
+
+import pytest
+
+from spamd.feedback.folders import Listed, watched
+from spamd.feedback.options import AccountOptions, FeedbackOptions
+from spamd.ports import Place
+
+ACCOUNT = AccountOptions(host="localhost", user="alice", password="x")
+
+
+def listed(name: str, *attributes: str, delimiter: str = "/") -> Listed:
+    return Listed(name=name, raw=name, attributes=frozenset(attributes), delimiter=delimiter)
+
+
+def places(
+    folders: list[Listed],
+    account: AccountOptions = ACCOUNT,
+    options: FeedbackOptions = FeedbackOptions(),  # noqa: B008 - frozen
+) -> dict[str, Place]:
+    return {folder.name: folder.place for folder in watched(folders, account, options)}
+
+
+@pytest.mark.parametrize(
+    "name", ["Junk", "Spam", "SPAM", "Junk E-mail", "INBOX/Spam", "Bulk", "迷惑メール"]
+)
+def test_e7_junk_is_found_by_its_name(name: str) -> None:
+    assert places([listed("INBOX"), listed(name)])[name] is Place.JUNK
+
+
+def test_e7_special_use_comes_before_the_name() -> None:
+    found = places([listed("Müll", "\\junk"), listed("Spam", "\\archive")])
+    assert found == {"Müll": Place.JUNK, "Spam": Place.OTHER}
+
+
+def test_e7_children_of_junk_are_junk_unless_set_otherwise() -> None:
+    folders = [listed("Junk", "\\junk"), listed("Junk/Checked")]
+    apart = FeedbackOptions(junk_children=False)
+    assert places(folders)["Junk/Checked"] is Place.JUNK
+    assert places(folders, options=apart)["Junk/Checked"] is Place.OTHER
+
+
+def test_e7_an_account_may_name_its_own_junk_folder() -> None:
+    account = AccountOptions(host="localhost", user="a", password="x", junk_folders=("Werbung",))
+    assert places([listed("Werbung")], account) == {"Werbung": Place.JUNK}
+
+
+@pytest.mark.parametrize(
+    "name", ["Trash", "Deleted Items", "Drafts", "Entwürfe", "Sent", "Gesendet", "Outbox"]
+)
+def test_e5_folders_that_teach_nothing_are_not_watched(name: str) -> None:
+    assert places([listed("INBOX"), listed(name), listed(f"{name}/2026")]) == {"INBOX": Place.INBOX}
+
+
+@pytest.mark.parametrize("use", ["\\trash", "\\drafts", "\\sent", "\\all"])
+def test_e5_special_uses_that_teach_nothing_are_not_watched(use: str) -> None:
+    assert places([listed("Poubelle", use)]) == {}
+
+
+def test_a_name_that_only_sounds_like_junk_teaches_nothing() -> None:
+    assert places([listed("Old spam"), listed("not-spam")]) == {}
+
+
+def test_e6_any_other_folder_teaches() -> None:
+    found = places([listed("Archive/2026"), listed("Family", delimiter="")])
+    assert found == {"Archive/2026": Place.OTHER, "Family": Place.OTHER}
+
+
+def test_e13_names_are_compared_without_case_and_composition() -> None:
+    decomposed = "Entwu\u0308rfe"
+    assert places([listed(decomposed)]) == {}
+
+
+def test_the_watched_folders_can_be_limited() -> None:
+    account = AccountOptions(host="localhost", user="a", password="x", folders=("Archive",))
+    folders = [listed("INBOX"), listed("Junk"), listed("Archive"), listed("Lists")]
+    assert list(places(folders, account)) == ["Junk", "INBOX", "Archive"]
+
+
+def test_folders_below_the_inbox_are_folders_of_their_own() -> None:
+    folders = [listed("INBOX", delimiter="."), listed("INBOX.Work", delimiter=".")]
+    assert places(folders)["INBOX.Work"] is Place.OTHER
+
+
+def test_a_folder_that_can_not_be_selected_is_not_watched() -> None:
+    assert places([listed("Archive", "\\noselect"), listed("Archive/2026")]) == {
+        "Archive/2026": Place.OTHER
+    }

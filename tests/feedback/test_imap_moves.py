@@ -1,0 +1,274 @@
+"""What people do with their mail on a real Dovecot, and what it teaches."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from spamd.bayes.decision import Verdict
+from spamd.message.features import extract
+from spamd.sample import Label
+from tests.feedback.conftest import Account
+from tests.feedback.world import mail, only, world_at
+
+WAYS = ["move", "copy_and_remove", "upload_and_remove"]
+NOT_SPAM = [Verdict.HAM, Verdict.UNSURE]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("verdict", NOT_SPAM)
+async def test_e4_a_mail_moved_to_junk_is_spam_whatever_the_client_sends(
+    account: Account, way: str, verdict: Verdict
+) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("offer", verdict)
+        await world.look()
+        getattr(world.owner, way)("offer", "INBOX", "Junk")
+        await world.look()
+        assert only(world.taught()) == ("offer", Label.SPAM)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_e4_a_move_quicker_than_the_watcher_counts_too(account: Account, way: str) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("offer", Verdict.HAM)
+        getattr(world.owner, way)("offer", "INBOX", "Junk")
+        await world.look()
+        assert only(world.taught()) == ("offer", Label.SPAM)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_e4_a_move_before_the_very_first_look_counts_too(account: Account, way: str) -> None:
+    async with world_at(*account) as world:
+        world.arrives("offer", Verdict.HAM)
+        getattr(world.owner, way)("offer", "INBOX", "Junk")
+        await world.look()
+        assert only(world.taught()) == ("offer", Label.SPAM)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("target", ["INBOX", "Archive/2026", "Family"])
+async def test_e6_a_mail_rescued_from_junk_to_any_folder_is_ham_once(
+    account: Account, way: str, target: str
+) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("invoice", Verdict.SPAM, "Junk")
+        await world.look()
+        if target != "INBOX":
+            world.owner.create(target)
+        getattr(world.owner, way)("invoice", "Junk", target)
+        await world.look()
+        await world.look()
+        assert only(world.taught()) == ("invoice", Label.HAM)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_e6_a_rescue_quicker_than_the_watcher_counts_too(account: Account, way: str) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("invoice", Verdict.SPAM, "Junk")
+        getattr(world.owner, way)("invoice", "Junk", "INBOX")
+        await world.look()
+        assert only(world.taught()) == ("invoice", Label.HAM)
+
+
+@pytest.mark.parametrize("way", ["move", "copy_and_remove", "remove"])
+async def test_e5_emptying_junk_teaches_nothing(account: Account, way: str) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        for number in range(5):
+            world.arrives(f"spam {number}", Verdict.SPAM, "Junk")
+        await world.look()
+        for number in range(5):
+            if way == "remove":
+                world.owner.remove(f"spam {number}", "Junk")
+            else:
+                getattr(world.owner, way)(f"spam {number}", "Junk", "Trash")
+            await world.look()
+        assert world.taught() == []
+
+
+async def test_e5_emptying_junk_while_tagged_spam_comes_to_the_inbox_teaches_nothing(
+    account: Account,
+) -> None:
+    async with world_at(*account) as world:
+        world.arrives("old spam", Verdict.SPAM, "Junk")
+        await world.look()
+        world.owner.remove("old spam", "Junk")
+        world.arrives("tagged spam", Verdict.SPAM, "INBOX")
+        await world.look()
+        assert world.taught() == []
+
+
+async def test_e8_what_our_verdict_filed_in_junk_is_no_lesson(account: Account) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("pills", Verdict.SPAM, "Junk")
+        await world.look()
+        assert world.taught() == []
+
+
+async def test_e8_what_a_rule_filed_in_junk_is_no_lesson_until_a_person_moves_it(
+    account: Account,
+) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("newsletter", Verdict.UNSURE, "Junk")
+        await world.look()
+        before = world.taught()
+        world.owner.move("newsletter", "Junk", "INBOX")
+        await world.look()
+        assert (before, only(world.taught())) == ([], ("newsletter", Label.HAM))
+
+
+async def test_e9_spam_that_lies_in_the_inbox_is_never_learned_as_ham(
+    account: Account,
+) -> None:
+    async with world_at(*account) as world:
+        world.arrives("missed", Verdict.UNSURE)
+        world.arrives("tagged", Verdict.SPAM)
+        await world.look()
+        world.owner.flag("missed", "INBOX", "\\Seen")
+        world.owner.flag("tagged", "INBOX", "\\Seen")
+        await world.look()
+        assert world.taught() == []
+
+
+async def test_mail_never_judged_is_a_baseline_at_the_first_look(account: Account) -> None:
+    async with world_at(*account) as world:
+        for folder in ("INBOX", "Junk"):
+            world.owner.append(folder, mail(f"old mail in {folder}"))
+        tally = await world.look()
+        assert (tally.examined, world.taught()) == (2, [])
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_mail_never_judged_is_spam_when_it_is_moved_later(account: Account, way: str) -> None:
+    async with world_at(*account) as world:
+        world.owner.append("INBOX", mail("old mail"))
+        await world.look()
+        getattr(world.owner, way)("old mail", "INBOX", "Junk")
+        await world.look()
+        assert only(world.taught())[1] is Label.SPAM
+
+
+async def test_mail_that_never_went_through_a_server_was_put_into_junk_by_a_person(
+    account: Account,
+) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.owner.append("Junk", b"From: a@b.test\r\nSubject: from a file\r\n\r\nBuy now\r\n")
+        await world.look()
+        assert only(world.taught())[1] is Label.SPAM
+
+
+async def test_mail_judged_days_ago_that_shows_up_in_junk_was_put_there_by_a_person(
+    account: Account,
+) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        long_ago = datetime.now(UTC) - timedelta(days=2)
+        world.arrives("old offer", Verdict.HAM, "Junk", scanned=long_ago)
+        await world.look()
+        assert only(world.taught()) == ("old offer", Label.SPAM)
+
+
+async def test_a_copy_in_a_second_folder_is_the_same_mail(account: Account) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("invoice", Verdict.SPAM, "Junk")
+        await world.look()
+        for folder in ("Archive", "Family"):
+            world.owner.create(folder)
+            world.owner.copy("invoice", "Junk", folder)
+            await world.look()
+        assert only(world.taught()) == ("invoice", Label.HAM)
+
+
+async def test_d9_a_mail_moved_there_and_back_and_there_ends_as_the_last_move_says(
+    account: Account,
+) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("maybe", Verdict.UNSURE)
+        await world.look()
+        for old, new in [("INBOX", "Junk"), ("Junk", "INBOX"), ("INBOX", "Junk")]:
+            world.owner.move("maybe", old, new)
+            await world.look()
+        assert world.taught() == [
+            ("maybe", Label.SPAM),
+            ("maybe", Label.HAM),
+            ("maybe", Label.SPAM),
+        ]
+
+
+async def test_d11_two_mails_with_one_message_id_are_two_mails(account: Account) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        for body in ("Cheap pills here.", "The minutes of our meeting."):
+            world.owner.append("INBOX", mail("same", body=body))
+        await world.look()
+        world.owner.move("same", "INBOX", "Junk")
+        await world.look()
+        assert world.school.taught(Label.SPAM) == 2
+
+
+async def test_d14_a_moved_mail_is_learned_as_it_was_scanned(account: Account) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        content = mail("offer", identity="id-offer")
+        scanned = world.school.scanned(content, "id-offer", Verdict.HAM)
+        changed = (
+            content.replace(b"Subject: offer", b"Subject: [LIST] offer") + b"-- \r\nfooter\r\n"
+        )
+        world.delivered(changed)
+        await world.look()
+        world.owner.move("offer", "INBOX", "Junk")
+        await world.look()
+        assert list(world.school.lessons) == [scanned.digest]
+
+
+async def test_d14_a_delivered_copy_has_the_tokens_of_the_scan(account: Account) -> None:
+    async with world_at(*account) as world:
+        content = mail("offer")
+        world.delivered(content)
+        folder = next(f for f in await world.mailbox.folders() if f.name == "INBOX")
+        stored = await world.mailbox.content(folder, "1")
+        assert stored is not None
+        assert stored != content
+        assert extract(stored).digest == extract(content).digest
+        assert list(extract(stored).texts) == list(extract(content).texts)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "verdict", "label"),
+    [("$Junk", Verdict.HAM, Label.SPAM), ("$NotJunk", Verdict.SPAM, Label.HAM)],
+)
+@pytest.mark.parametrize("folder", ["INBOX", "Archive"])
+async def test_a_junk_keyword_counts_like_a_move(
+    account: Account, keyword: str, verdict: Verdict, label: Label, folder: str
+) -> None:
+    async with world_at(*account) as world:
+        world.owner.create("Archive")
+        await world.look()
+        world.arrives("marked", verdict, folder)
+        await world.look()
+        world.owner.flag("marked", folder, keyword)
+        await world.look()
+        await world.look()
+        assert only(world.taught()) == ("marked", label)
+
+
+async def test_copies_and_removals_that_fall_between_two_looks_teach_once(
+    account: Account,
+) -> None:
+    async with world_at(*account) as world:
+        await world.look()
+        world.arrives("invoice", Verdict.SPAM, "Junk")
+        world.owner.copy("invoice", "Junk", "INBOX")
+        await world.look()
+        world.owner.remove("invoice", "Junk")
+        await world.look()
+        assert only(world.taught()) == ("invoice", Label.HAM)
