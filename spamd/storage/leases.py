@@ -1,0 +1,70 @@
+"""Named leases (the port `Leases`): of several equal workers one does the work.
+
+The holder renews its lease well before it runs out; when it dies, another takes over then. Clocks
+of machines that share a database must agree better than a lease is long.
+"""
+
+from datetime import timedelta
+
+from sqlalchemy import delete, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from spamd.ports import Clock, LeaseHolder
+from spamd.storage.engine import Database
+from spamd.storage.parts import upsert
+from spamd.storage.tables import lease
+from spamd.storage.times import from_number, to_number
+
+
+class SqlLeases:
+    """Leases in the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def acquire(self, name: str, holder: str, seconds: float) -> bool:
+        """Take or renew a lease; False while somebody else's has not run out."""
+        now = self._clock.now()
+        async with self._database.writing() as connection:
+            insert = upsert(connection)(lease).values(
+                name=name,
+                holder=holder,
+                renewed=to_number(now),
+                expires=to_number(now + timedelta(seconds=seconds)),
+            )
+            # One statement, so that two who come at once can't both find it free.
+            await connection.execute(
+                insert.on_conflict_do_update(
+                    index_elements=[lease.c.name],
+                    set_={
+                        "holder": insert.excluded.holder,
+                        "renewed": insert.excluded.renewed,
+                        "expires": insert.excluded.expires,
+                    },
+                    where=or_(lease.c.holder == holder, lease.c.expires <= to_number(now)),
+                )
+            )
+            found = await _holder(connection, name)
+        return found is not None and found.holder == holder
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give a lease back; nothing happens when it is not ours."""
+        ours = (lease.c.name == name, lease.c.holder == holder)
+        async with self._database.writing() as connection:
+            await connection.execute(delete(lease).where(*ours))
+
+    async def holder(self, name: str) -> LeaseHolder | None:
+        """Return who holds a lease, None when nobody does or it has run out."""
+        async with self._database.reading() as connection:
+            found = await _holder(connection, name)
+        return found if found and found.expires > self._clock.now() else None
+
+
+async def _holder(connection: AsyncConnection, name: str) -> LeaseHolder | None:
+    row = (await connection.execute(select(lease).where(lease.c.name == name))).first()
+    if row is None:
+        return None
+    return LeaseHolder(
+        holder=row.holder, renewed=from_number(row.renewed), expires=from_number(row.expires)
+    )

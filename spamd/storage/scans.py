@@ -1,0 +1,172 @@
+"""What was said about mails, kept for some days: the ports `ScanLog` and `History`.
+
+A scan is noted in memory and written by `flush` (the daemon does so every second), so that neither
+a slow nor an absent database delays a mail. What waits is bounded: the oldest notes are dropped
+first. A person then finds a mail that was judged but is not known here, and it is taught from the
+copy in the folder instead.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, delete, select
+
+from spamd.bayes.decision import Verdict
+from spamd.message.features import Features
+from spamd.ports import Clock, Known
+from spamd.report import ScanReport
+from spamd.sample import Label
+from spamd.storage.blobs import decode_features, encode_features
+from spamd.storage.engine import Database
+from spamd.storage.parts import upsert
+from spamd.storage.tables import lesson, scan
+from spamd.storage.times import from_number, to_number
+
+WAITING = 2_000
+"""Scans that may wait to be written: some seconds of a busy worker, about 40 MB of features."""
+
+CHUNK = 500
+"""Keys per statement."""
+
+
+class Scans:
+    """Scans of the last days."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._waiting: deque[tuple[ScanReport, datetime]] = deque(maxlen=WAITING)
+
+    def record(self, report: ScanReport) -> None:
+        """Keep a report for some days; never blocks, never fails."""
+        if report.features is not None:
+            self._waiting.append((report, self._clock.now()))
+
+    async def flush(self) -> int:
+        """Write what waits; return how many scans that were.
+
+        Raises:
+            StorageUnavailable: they go on waiting.
+        """
+        batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not batch:
+            return 0
+        rows = [
+            _row(report, report.features, time)
+            for report, time in batch
+            if report.features is not None
+        ]
+        try:
+            async with self._database.writing() as connection:
+                await connection.execute(upsert(connection)(scan).on_conflict_do_nothing(), rows)
+        except BaseException:
+            # Newer ones may have come meanwhile; if there is no room for all, the oldest go.
+            room = WAITING - len(self._waiting)
+            self._waiting.extendleft(reversed(batch[len(batch) - min(room, len(batch)) :]))
+            raise
+        return len(rows)
+
+    async def by_id(self, ids: Sequence[str]) -> Mapping[str, Known]:
+        """Return what is known under each of our ids; forged and unknown ones are left out."""
+        found = {row.id: row for row in await self._rows(scan.c.id, ids)}
+        lessons = await self._lessons([row.digest for row in found.values()])
+        return {name: _known(row.digest, row, lessons) for name, row in found.items()}
+
+    async def by_digest(self, digests: Sequence[bytes]) -> Mapping[bytes, Known]:
+        """Return what is known under each digest, scanned or only taught; unknown: left out."""
+        rows = await self._rows(scan.c.digest, digests)
+        scans = {row.digest: row for row in sorted(rows, key=lambda row: row.time)}
+        lessons = await self._lessons(digests)
+        return {
+            digest: _known(digest, scans.get(digest), lessons)
+            for digest in digests
+            if digest in scans or digest in lessons
+        }
+
+    async def kept(self, digest: bytes) -> Features | None:
+        """Return the features as they were scanned last, None when they are no longer kept."""
+        newest = (
+            select(scan.c.content)
+            .where(scan.c.digest == digest)
+            .order_by(scan.c.time.desc())
+            .limit(1)
+        )
+        async with self._database.reading() as connection:
+            blob = (await connection.execute(newest)).scalar()
+        return None if blob is None else decode_features(blob)
+
+    async def expire(self, days: int, *, dry_run: bool) -> int:
+        """Remove scans older than that many days; return how many there are."""
+        old = scan.c.time < to_number(self._clock.now() - timedelta(days=days))
+        async with self._database.writing() as connection:
+            number = len((await connection.execute(select(scan.c.id).where(old))).all())
+            if number and not dry_run:
+                await connection.execute(delete(scan).where(old))
+        return number
+
+    async def _rows(
+        self, key: ColumnElement[Any], values: Sequence[object]
+    ) -> list[Row[*tuple[Any, ...]]]:
+        columns = (scan.c.id, scan.c.digest, scan.c.time, scan.c.verdict, scan.c.probability)
+        rows: list[Row[*tuple[Any, ...]]] = []
+        async with self._database.reading() as connection:
+            for start in range(0, len(values), CHUNK):
+                wanted = select(*columns).where(key.in_(values[start : start + CHUNK]))
+                rows += (await connection.execute(wanted)).all()
+        return rows
+
+    async def _lessons(self, digests: Sequence[bytes]) -> dict[bytes, Row[*tuple[Any, ...]]]:
+        columns = (
+            lesson.c.digest,
+            lesson.c.label,
+            lesson.c.source,
+            lesson.c.probability_before,
+            lesson.c.probability_after,
+        )
+        rows: dict[bytes, Row[*tuple[Any, ...]]] = {}
+        async with self._database.reading() as connection:
+            for start in range(0, len(digests), CHUNK):
+                part = digests[start : start + CHUNK]
+                wanted = select(*columns).where(lesson.c.digest.in_(part))
+                rows.update((row.digest, row) for row in await connection.execute(wanted))
+        return rows
+
+
+def _row(report: ScanReport, features: Features, time: datetime) -> dict[str, object]:
+    return {
+        "id": report.id,
+        "digest": report.digest,
+        "time": to_number(time),
+        "verdict": report.verdict.value,
+        "action": report.action.value,
+        "probability": report.probability,
+        "content": encode_features(features),
+    }
+
+
+def _known(
+    digest: bytes,
+    scanned: Row[*tuple[Any, ...]] | None,
+    lessons: Mapping[bytes, Row[*tuple[Any, ...]]],
+) -> Known:
+    known = Known(digest=digest)
+    if scanned is not None:
+        known = replace(
+            known,
+            scanned=from_number(scanned.time),
+            verdict=Verdict(scanned.verdict),
+            probability=scanned.probability,
+        )
+    if digest in lessons:
+        taught = lessons[digest]
+        known = replace(
+            known,
+            label=Label(taught.label),
+            source=taught.source,
+            before=taught.probability_before,
+            after=taught.probability_after,
+        )
+    return known

@@ -1,0 +1,112 @@
+"""Everything that is stored, behind one door: what `app` builds and hands out by ports.
+
+store = await Store.open(options, schema=SCHEMA, bayes=BayesOptions(), clock=clock)
+store.unit_of_work             for `training.Trainer`
+store.snapshot.model           for `scanning.Scanner`, after `await store.refresh()`
+store.scans                    ScanLog and History
+store.mailboxes, store.held, store.leases
+await store.close()
+"""
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from spamd.bayes.counts import Totals
+from spamd.bayes.model import BayesOptions, Model
+from spamd.ports import Clock, LessonHead, Selection
+from spamd.sample import FactSchema
+from spamd.storage import journal, parts
+from spamd.storage.engine import Database
+from spamd.storage.leases import SqlLeases
+from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.migrate import check_schema, upgrade
+from spamd.storage.options import DatabaseOptions
+from spamd.storage.scans import Scans
+from spamd.storage.snapshot import Snapshot
+from spamd.storage.tables import corpus
+from spamd.storage.work import Resident, SqlUnitOfWork, load_model
+
+
+class Store:
+    """An open store."""
+
+    def __init__(
+        self, database: Database, schema: FactSchema, bayes: BayesOptions, clock: Clock
+    ) -> None:
+        self.database = database
+        self.scans = Scans(database, clock)
+        self.mailboxes = SqlMailboxes(database)
+        self.held = SqlHeldLessons(database)
+        self.leases = SqlLeases(database, clock)
+        self._resident = Resident(schema, bayes)
+        self._clock = clock
+
+    @classmethod
+    async def open(
+        cls, options: DatabaseOptions, *, schema: FactSchema, bayes: BayesOptions, clock: Clock
+    ) -> Self:
+        """Return the store; a SQLite database is brought to this version's schema first.
+
+        Raises:
+            ConfigError: the setting can't be right, or the schema is another version's.
+            StorageUnavailable: the server does not answer.
+        """
+        database = await Database.open(options)
+        try:
+            if database.is_sqlite:
+                await upgrade(database)
+            else:
+                await check_schema(database)
+        except BaseException:
+            await database.close()
+            raise
+        return cls(database, schema, bayes, clock)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The model in memory; refreshed by `refresh`."""
+        return self._resident.snapshot
+
+    async def refresh(self) -> bool:
+        """Bring the snapshot to the database's revision; return whether anything changed."""
+        return await self.snapshot.refresh(self.database)
+
+    def unit_of_work(self) -> SqlUnitOfWork:
+        """Return a new transaction on what was taught."""
+        return SqlUnitOfWork(self.database, self._resident, self._clock)
+
+    async def load_model(self, ids: NDArray[np.int64]) -> Model:
+        """Return a model that knows these tokens only: enough to scan the mails that hold them.
+
+        For a single scan it is much quicker than loading everything.
+        """
+        async with self.database.reading() as connection:
+            standing = await parts.standing(connection, lock=False)
+            resident = self._resident
+            return await load_model(connection, standing, ids, resident.schema, resident.options)
+
+    async def totals(self) -> Totals:
+        """Return how much was taught."""
+        async with self.database.reading() as connection:
+            return (await parts.standing(connection, lock=False)).totals
+
+    async def lessons(self, selection: Selection) -> list[LessonHead]:
+        """Return the lessons that fit, in the order of learning."""
+        async with self.database.reading() as connection:
+            return await journal.listed(connection, selection)
+
+    async def secret(self) -> bytes:
+        """Return the installation's secret, the key of our message ids' check."""
+        async with self.database.reading() as connection:
+            found: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
+            return found
+
+    async def close(self) -> None:
+        """Write the scans that wait, then close all connections."""
+        try:
+            await self.scans.flush()
+        finally:
+            await self.database.close()

@@ -1,0 +1,218 @@
+"""The repositories fulfil the ports that feedback and the relay stand on."""
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from spamd.bayes.decision import Action, Verdict
+from spamd.errors import StorageUnavailable
+from spamd.message.features import Features
+from spamd.ports import (
+    Cursor,
+    Held,
+    HeldLessons,
+    History,
+    Leases,
+    Mailboxes,
+    Parked,
+    Place,
+    ScanLog,
+)
+from spamd.report import ScanReport
+from spamd.storage.engine import Database
+from spamd.storage.leases import SqlLeases
+from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.scans import Scans
+from tests.storage.mails import HAM, SPAM, Desk, FixedClock, mail, same_sample
+
+ACCOUNT = "anna@mail.example:993"
+
+
+def report(features: Features, *, id: str = "0a-1b", probability: float = 0.25) -> ScanReport:  # noqa: A002
+    return ScanReport(
+        id=id,
+        verdict=Verdict.UNSURE,
+        action=Action.ACCEPT,
+        reason="as told",
+        probability=probability,
+        required=0.9,
+        scores={},
+        size_bytes=features.size_bytes,
+        tokens=1,
+        known=0,
+        duration_s=0.0,
+        features=features,
+    )
+
+
+@pytest.fixture
+def scans(database: Database, clock: FixedClock) -> Scans:
+    return Scans(database, clock)
+
+
+async def test_a_scan_is_found_by_id_and_by_digest_once_it_is_flushed(scans: Scans) -> None:
+    log: ScanLog = scans
+    history: History = scans
+    seen = mail("Offer", "unsure words")
+    log.record(report(seen))
+    assert await history.by_id(["0a-1b"]) == {}
+    assert await scans.flush() == 1
+    known = (await history.by_id(["0a-1b", "forged"]))["0a-1b"]
+    assert (known.digest, known.verdict, known.probability) == (seen.digest, Verdict.UNSURE, 0.25)
+    assert (await history.by_digest([seen.digest, b"?" * 16])) == {seen.digest: known}
+
+
+async def test_a_mail_known_by_its_lesson_only_is_found_by_its_digest(
+    scans: Scans, desk: Desk
+) -> None:
+    taught = mail("Lunch")
+    await desk.train(HAM, taught, source="imap")
+    known = (await scans.by_digest([taught.digest]))[taught.digest]
+    assert (known.label, known.source, known.scanned) == (HAM, "imap", None)
+    assert known.before is not None
+    assert known.after is not None
+    assert known.after < known.before
+
+
+async def test_d14_the_features_that_were_scanned_are_kept_exactly(scans: Scans) -> None:
+    seen = mail("Größe", "Straße STRASSE \u4f60\u597d 1\u20ac", "x@sub.example.org")
+    scans.record(report(seen))
+    await scans.flush()
+    kept = await scans.kept(seen.digest)
+    assert kept is not None
+    assert same_sample(kept, seen)
+    assert (kept.digest, kept.id, kept.sender_domain) == (seen.digest, seen.id, seen.sender_domain)
+    assert (kept.defects, kept.size_bytes) == (seen.defects, seen.size_bytes)
+    assert await scans.kept(b"?" * 16) is None
+
+
+async def test_old_scans_expire_and_a_dry_run_only_counts_them(
+    scans: Scans, clock: FixedClock
+) -> None:
+    scans.record(report(mail("old"), id="old"))
+    clock.advance(days=15)
+    scans.record(report(mail("new"), id="new"))
+    await scans.flush()
+    assert await scans.expire(14, dry_run=True) == 1
+    assert await scans.expire(14, dry_run=False) == 1
+    assert set(await scans.by_id(["old", "new"])) == {"new"}
+
+
+async def test_scans_wait_while_they_cant_be_written(scans: Scans, database: Database) -> None:
+    scans.record(report(mail("a"), id="a"))
+    async with database.writing() as connection:
+        await connection.exec_driver_sql("ALTER TABLE scan RENAME TO away")
+    with pytest.raises(DBAPIError if database.path is None else StorageUnavailable):
+        await scans.flush()
+    async with database.writing() as connection:
+        await connection.exec_driver_sql("ALTER TABLE away RENAME TO scan")
+    scans.record(report(mail("b"), id="b"))
+    assert await scans.flush() == 2
+    assert set(await scans.by_id(["a", "b"])) == {"a", "b"}
+
+
+async def test_a_cursor_and_its_traces_are_saved_together(
+    database: Database, clock: FixedClock
+) -> None:
+    mailboxes: Mailboxes = SqlMailboxes(database)
+    cursor = Cursor(
+        account=ACCOUNT,
+        folder="Entwürfe/迷惑\0",
+        validity=2**32 - 1,
+        next_uid=2**32 - 1,
+        modseq=2**63 - 1,
+        messages=3,
+        first_look=2,
+        marked="3:7,12",
+        time=clock.now(),
+    )
+    await mailboxes.save(cursor, ACCOUNT, {b"a" * 16: Place.INBOX, b"b" * 16: Place.JUNK})
+    await mailboxes.save(None, ACCOUNT, {b"a" * 16: Place.OTHER})
+    (kept,) = (await mailboxes.cursors(ACCOUNT)).values()
+    assert kept.modseq == 2**63 - 1
+    seen = await mailboxes.seen(ACCOUNT, [b"a" * 16, b"b" * 16, b"c" * 16])
+    assert seen == {b"a" * 16: Place.INBOX | Place.OTHER, b"b" * 16: Place.JUNK}
+    assert await mailboxes.seen("other", [b"a" * 16]) == {}
+    await mailboxes.forget(ACCOUNT, cursor.folder)
+    assert await mailboxes.cursors(ACCOUNT) == {}
+
+
+async def test_a_parked_mail_is_listed_until_it_is_unparked(
+    database: Database, clock: FixedClock
+) -> None:
+    mailboxes: Mailboxes = SqlMailboxes(database)
+    first = Parked(
+        account=ACCOUNT,
+        folder="Junk",
+        validity=1,
+        uid="17",
+        attempts=1,
+        reason="no such charset",
+        time=clock.now(),
+    )
+    clock.advance(hours=1)
+    again = Parked(
+        account=ACCOUNT,
+        folder="Junk",
+        validity=1,
+        uid="17",
+        attempts=2,
+        reason="still not",
+        time=clock.now(),
+    )
+    await mailboxes.park(first)
+    await mailboxes.park(again)
+    assert await mailboxes.parked() == [again]
+    assert await mailboxes.parked("somebody else") == []
+    await mailboxes.unpark(ACCOUNT, "Junk", "17")
+    await mailboxes.unpark(ACCOUNT, "Junk", "17")
+    assert await mailboxes.parked(ACCOUNT) == []
+
+
+async def test_a_held_lesson_waits_and_a_second_one_of_the_same_mail_replaces_it(
+    database: Database, clock: FixedClock
+) -> None:
+    lessons: HeldLessons = SqlHeldLessons(database)
+
+    def held(subject: str, reason: str) -> Held:
+        return Held(
+            number=0,
+            features=mail(subject),
+            label=SPAM,
+            source="imap",
+            actor="anna",
+            probability=0.01,
+            reason=reason,
+            time=clock.now(),
+        )
+
+    await lessons.hold([held("a", "first"), held("b", "first")])
+    await lessons.hold([held("a", "second")])
+    waiting = await lessons.held()
+    assert [(each.reason, each.features.digest) for each in waiting] == [
+        ("first", mail("b").digest),
+        ("second", mail("a").digest),
+    ]
+    assert same_sample(waiting[1].features, mail("a"))
+    assert await lessons.drop([waiting[0].number, 999]) == 1
+    assert len(await lessons.held()) == 1
+
+
+async def test_a_lease_belongs_to_one_until_it_runs_out(
+    database: Database, clock: FixedClock
+) -> None:
+    leases: Leases = SqlLeases(database, clock)
+    assert await leases.acquire("feedback", "worker 1", 10)
+    assert not await leases.acquire("feedback", "worker 2", 10)
+    clock.advance(seconds=8)
+    assert await leases.acquire("feedback", "worker 1", 10)
+    clock.advance(seconds=9)
+    assert not await leases.acquire("feedback", "worker 2", 10)
+    clock.advance(seconds=1)
+    assert await leases.holder("feedback") is None
+    assert await leases.acquire("feedback", "worker 2", 10)
+    await leases.release("feedback", "worker 1")
+    holder = await leases.holder("feedback")
+    assert holder is not None
+    assert holder.holder == "worker 2"
+    await leases.release("feedback", "worker 2")
+    assert await leases.holder("feedback") is None
