@@ -94,10 +94,17 @@ _PROGRAM = {
     "html",
     "shtml",
 }
-_SCRIPT_RANGES = (
-    ("cyrillic", 0x400, 0x52F), ("arabic", 0x590, 0x8FF), ("cjk", 0x2E80, 0x9FFF), ("cjk", 0xAC00, 0xD7AF),
-    ("latin", 0xC0, 0x24F),
-)  # fmt: skip
+_SCRIPTS = tuple(
+    (name, re.compile(f"[{ranges}]"))
+    for name, ranges in (
+        ("latin", "A-Za-z\u00c0-\u024f"),
+        ("cyrillic", "\u0400-\u052f"),
+        ("arabic", "\u0590-\u08ff"),
+        ("cjk", "\u2e80-\u9fff\uac00-\ud7af"),
+        ("other", "\u0370-\u03ff\u0530-\u058f\u0900-\u1fff"),
+    )
+)
+_SCRIPT_CHARS = 1_000  # of the start: the script of a mail shows in its first lines
 _CAPITALS = bytes(range(65, 91))
 _SMALL = bytes(range(97, 123))
 _DIGITS = bytes(range(48, 58))
@@ -232,19 +239,13 @@ def _links(message: Message, reading: Reading) -> str:
 
 
 def _script(message: Message, reading: Reading) -> str:
-    start = (reading.subject + reading.text)[:2000]
+    start = f"{reading.subject}\n{reading.text[:_SCRIPT_CHARS]}"
     if start.isascii():
-        return "latin" if start and not start.isspace() else "none"
-    counts = dict.fromkeys(("latin", "cyrillic", "cjk", "arabic", "other"), 0)
-    for sign in start:
-        point = ord(sign)
-        if point < 0x80:
-            counts["latin"] += sign.isalpha()
-        elif sign.isalpha():
-            counts[
-                next((name for name, low, high in _SCRIPT_RANGES if low <= point <= high), "other")
-            ] += 2
-    return max(counts, key=counts.__getitem__)
+        return "none" if start.isspace() else "latin"
+    counts = [(len(letters.findall(start)), name) for name, letters in _SCRIPTS]
+    # a mail in another script still holds Latin names, links and words
+    best = max(counts[1:])
+    return best[1] if best[0] * 3 > counts[0][0] else "latin"
 
 
 def _priority(message: Message, reading: Reading) -> str:

@@ -11,6 +11,7 @@ address parts, Message-ID host and field names; own runs for what is out.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spamd.message import script, url
 from spamd.message.charset import header_text
@@ -27,6 +28,13 @@ _FOREIGN = re.compile(
     r"|content-length|auto-submitted-by|old-.*|replied|forwarded|content-transfer-encoding|errors-to)$"
 )
 """Names of fields that later hops, mailboxes and other filters own: no tokens at all."""
+
+
+@lru_cache(maxsize=1_024)  # the names that mail uses are few
+def is_foreign(name: str) -> bool:
+    """Tell whether a field of that lower-case name belongs to hops, mailboxes or other filters."""
+    return _FOREIGN.match(name) is not None
+
 
 ROUTE = re.compile(
     r"(?:received|date|message-id|return-path|delivered-to|list-.*|in-reply-to|references|reply-to|x-.*)$"
@@ -64,7 +72,7 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
             zone = _ZONE.search(field.value[:200].rstrip())
             found.shape.append(f"zone:{zone[1].decode()}" if zone else "zone:none")
             continue
-        if _FOREIGN.match(name):
+        if is_foreign(name):
             continue
         found.shape.append(f"header:{field.spelled[:40]}")
         _field(found, field, limits)

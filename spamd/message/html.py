@@ -14,6 +14,7 @@ and id rules that stand outside `@media`.
 import re
 from dataclasses import dataclass
 from html import unescape
+from typing import NamedTuple
 
 from spamd.message.limits import Limits
 
@@ -113,17 +114,26 @@ class Page:
     cut: bool
 
 
-@dataclass(slots=True)
-class _Open:
-    """An open element: its name, and how its text is shown."""
+class _Style(NamedTuple):
+    """How the text of an element is shown; the background is None behind a picture."""
 
-    tag: str
     hidden: bool
     colour: Colour
-    background: Colour | None  # None behind a picture
+    background: Colour | None
 
 
-_ROOT = _Open("", hidden=False, colour=(0, 0, 0), background=(255, 255, 255))
+class _Inline(NamedTuple):
+    """What one style attribute says."""
+
+    hides: bool
+    colour: Colour | None
+    background: Colour | None
+    picture: bool
+
+
+_ROOT = _Style(hidden=False, colour=(0, 0, 0), background=(255, 255, 255))
+_BREAK, _TRICK = "break", "trick"
+_STYLING = frozenset({"style", "hidden", "class", "id", "color", "bgcolor", "background", "text"})
 
 
 def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - frozen value
@@ -158,26 +168,25 @@ class _Scan:
         self.unseen: list[str] = []
         self.links: dict[str, None] = {}
         self.tags: set[str] = set()
-        self.stack: list[_Open] = [_ROOT]
-        self.counts: dict[
-            str, int
-        ] = {}  # open elements by name: an end tag without one costs nothing
+        self.names: list[str] = [""]  # the open elements, and how the text of each is shown
+        self.styles: list[_Style] = [_ROOT]
+        self.counts: dict[str, int] = {}  # open elements by name: an end tag without one is free
         self.sheet: frozenset[str] = frozenset()  # selectors that hide
-        self.gap = ""  # what stands between this text and the one before: "", "break" or "trick"
-        self.empty: str | None = None  # the inline tag that opened and has seen no text yet
+        self.inline: dict[str, _Inline] = {}  # style attributes seen: newsletters repeat them
+        self.gap: str | None = None  # what stands between the last text and the next
+        self.empty = ""  # the tag that opened last, as long as no text follows
         self.split = False
         self.cut = False
         self.limits = limits
-        self.last_end = text.rfind(
-            ">"
-        )  # asked once: searching for what never comes would be quadratic
+        # asked once: searching again and again for what never comes would be quadratic
+        self.last_end = text.rfind(">")
         self.last_comment_end = text.rfind("-->")
         self.unclosed: set[str] = set()
 
     def run(self) -> None:
         """Walk from tag to tag."""
         source, find, match_tag = self.source, self.source.find, _TAG.match
-        position, nodes = 0, self.limits.html_nodes
+        position, nodes, last = 0, self.limits.html_nodes, self.last_end
         while True:
             at = find("<", position)
             if at < 0:
@@ -191,16 +200,18 @@ class _Scan:
                 self._text(_STRIP.sub(" ", source[at:]))
                 return
             if sign.isalpha() or sign == "/":
-                match = match_tag(source, at, at + _TAG_CHARS)
+                match = match_tag(source, at, at + _TAG_CHARS) if at < last else None
                 if match is not None:
-                    position = self._tag(match[1].lower(), match[2], sign == "/", match.end())
+                    name, attributes = match.groups()
+                    position = self._tag(name.lower(), attributes, match.end(), closing=sign == "/")
                     continue
             elif sign not in ("!", "?"):
                 self._text("<")
                 position = at + 1
                 continue
             position = self._odd(at, sign)
-        self._text(source[position:])
+        if position < len(source):
+            self._text(source[position:])
 
     def _odd(self, at: int, sign: str) -> int:
         """Pass a comment, a bogus comment or a tag without end; return where text goes on."""
@@ -218,66 +229,60 @@ class _Scan:
             if end == 0:
                 self.cut = True
                 end = at + 1 if sign not in "!?" else at + 2
-        self.gap = self.gap or "trick"
+        self.gap = self.gap or _TRICK
         return end
 
     def _text(self, piece: str) -> None:
         """Take text between two tags."""
-        if not piece:
-            return
-        top = self.stack[-1]
-        out = self.unseen if top.hidden else self.shown
-        if (
-            self.gap == "trick"
-            and not self.split
-            and piece[0].isalpha()
-            and out
-            and out[-1][-1:].isalpha()
-        ):
+        out = self.unseen if self.styles[-1].hidden else self.shown
+        if self.gap is _TRICK and piece[0].isalpha() and out and out[-1][-1:].isalpha():
             self.split = True
-        self.gap = ""
-        self.empty = None
+        self.gap = None
+        self.empty = ""
         out.append(piece)
 
-    def _break(self) -> None:
-        for out in (self.shown, self.unseen):
-            if out and out[-1] != "\n":
-                out.append("\n")
-        self.gap = "break"
-
-    def _tag(self, tag: str, attributes: str, closing: bool, end: int) -> int:  # noqa: FBT001 - private
+    def _tag(self, tag: str, attributes: str, end: int, *, closing: bool) -> int:
         """Take a start or end tag; return where the text after it (or after its raw text) starts."""
         self.tags.add(tag)
         if tag in _BREAKS:
-            self._break()
-        elif not self.gap and tag not in _INLINE or self.empty == tag and closing:
-            self.gap = self.gap or "trick"
+            if self.gap is not _BREAK:
+                self.shown.append("\n")
+                self.unseen.append("\n")
+                self.gap = _BREAK
+        elif self.gap is None and (tag not in _INLINE or (closing and self.empty == tag)):
+            self.gap = _TRICK
         if closing:
             self._end(tag)
             return end
-        if tag in _INLINE:
-            self.empty = tag
+        self.empty = tag
         closes = _CLOSED_BY.get(tag)
         if closes is not None:
-            while self.stack[-1].tag in closes:
-                self.counts[self.stack.pop().tag] -= 1
-        values = _attributes(attributes) if attributes.strip(" \t\n/") else {}
-        if values:
+            while self.names[-1] in closes:
+                self._pop()
+        style = self.styles[-1]
+        if "=" in attributes or "hidden" in attributes:
+            values = _attributes(attributes)
             self._collect(tag, values)
+            if not _STYLING.isdisjoint(values):
+                style = self._styled(style, values)
         if tag in _RAW:
             return self._raw(tag, end)
         if tag not in _VOID:
             self.counts[tag] = self.counts.get(tag, 0) + 1
-            self.stack.append(self._opened(tag, values))
+            self.names.append(tag)
+            self.styles.append(style)
         return end
+
+    def _pop(self) -> str:
+        self.styles.pop()
+        name = self.names.pop()
+        self.counts[name] -= 1
+        return name
 
     def _end(self, tag: str) -> None:
         if self.counts.get(tag, 0) > 0:
-            while True:
-                name = self.stack.pop().tag
-                self.counts[name] -= 1
-                if name == tag:
-                    return
+            while self._pop() != tag:
+                pass
 
     def _collect(self, tag: str, values: dict[str, str]) -> None:
         """Note the link and the alternative text of a tag."""
@@ -286,7 +291,7 @@ class _Scan:
             self.links[unescape(link[:2048]) if "&" in link else link[:2048]] = None
         for name in ("alt", "title"):
             shown = values.get(name)
-            if shown and not self.stack[-1].hidden:
+            if shown and not self.styles[-1].hidden:
                 self.shown += " ", shown[:1024], " "
 
     def _raw(self, tag: str, end: int) -> int:
@@ -303,21 +308,15 @@ class _Scan:
         content = source[end : close.start()]
         if tag == "style":
             self.sheet |= _hiding_rules(content)
-        elif tag == "textarea":
+        elif tag == "textarea" and content:
             self._text(content)
         elif tag == "title":
             self.unseen += content, "\n"
         return source.find(">", close.start()) + 1 or len(source)
 
-    def _opened(self, tag: str, values: dict[str, str]) -> _Open:
-        """Return the new element with what it inherits and what its attributes change."""
-        above = self.stack[-1]
-        if not values:
-            return _Open(tag, above.hidden, above.colour, above.background)
-        style = values.get("style", "")
+    def _styled(self, above: _Style, values: dict[str, str]) -> _Style:
+        """Return how the text of an element is shown: inherited, changed by its attributes."""
         hidden = above.hidden or "hidden" in values
-        if not hidden and style:
-            hidden = _HIDING.search(style) is not None
         if not hidden and self.sheet:
             names = [f".{name}" for name in values.get("class", "").lower().split()]
             names.append("#" + values.get("id", "").lower())
@@ -327,19 +326,35 @@ class _Scan:
             background = None
         background = parse_colour(values.get("bgcolor", "")) or background
         colour = parse_colour(values.get("color", "") or values.get("text", "")) or colour
-        for name, value in (
-            _COLOUR.findall(style) if "olor" in style or "ackground" in style else ()
-        ):
-            found = parse_colour(value)
-            if name.lower() == "color":
-                colour = found or colour
-            elif "url(" in value or "gradient" in value:
-                background = None
-            else:
-                background = found or background
+        if "style" in values:
+            text = values["style"]
+            inline = self.inline.get(text)
+            if inline is None:
+                inline = self.inline[text] = _parse_style(text)
+            hidden = hidden or inline.hides
+            colour = inline.colour or colour
+            background = None if inline.picture else inline.background or background
         if not hidden and background is not None and colour is not above.colour:
             hidden = all(abs(a - b) <= _NEAR for a, b in zip(colour, background, strict=True))
-        return _Open(tag, hidden, colour, background)
+        if hidden == above.hidden and colour is above.colour and background is above.background:
+            return above
+        return _Style(hidden, colour, background)
+
+
+def _parse_style(text: str) -> _Inline:
+    """Return what a style attribute says about being seen."""
+    colour = background = None
+    picture = False
+    for name, value in _COLOUR.findall(text):
+        found = parse_colour(value)
+        if name.lower() == "color":
+            colour = found or colour
+        elif "url(" in value or "gradient" in value:
+            picture = True
+        else:
+            background = found or background
+    hides = _HIDING.search(text) is not None
+    return _Inline(hides, colour, background, picture)
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -24,6 +24,8 @@ _UUENCODED = re.compile(
 _DATA_LINES = re.compile(
     r"^[>|]?(?=[^\n]*[0-9+/])(?=[^\n]*[A-Z])[A-Za-z0-9+/]{58,}={0,2}$", re.MULTILINE
 )
+_DATA_SIGNS = bytes(97 if re.match(rb"[A-Za-z0-9+/]", bytes([code])) else 32 for code in range(256))
+_RUN = b"a" * 58  # a line of base64 has 60 to 76 signs, the last one excepted
 _NO_TEXT = ("text/css", "text/javascript", "text/x-vcard", "text/vcard")
 _TEXT_TYPES = ("message/", "text/")
 _CONTROL = re.compile(r"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
@@ -87,9 +89,7 @@ def read(message: Message, limits: Limits = Limits()) -> Reading:  # noqa: B008 
         text = text[:half] + "\n" + text[-half:]
         reader.defects["text cut"] = None
     hidden = reader.normalized("".join(reader.hidden)[: limits.text_chars])
-    found = url.in_text(text)
-    if found:
-        text = url.without_urls(text)
+    found, text = url.cut_out(text)
     return Reading(
         subject=_TAGGED_SUBJECT.sub("", subject).strip(),
         text=text,
@@ -213,7 +213,7 @@ class _Reader:
             for name in _UUENCODED.findall(text):
                 self.attachments.append(Attachment(name=name, type="x-uuencode", size_bytes=0))
             text = _UUENCODED.sub("", text)
-        if _DATA_LINES.search(text) is not None:
+        if _RUN in text.encode("ascii", "replace").translate(_DATA_SIGNS):
             text = _DATA_LINES.sub("", text)
         return without_footer(text)
 

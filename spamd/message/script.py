@@ -8,6 +8,7 @@ Tibetan) give the overlapping pairs of their characters. Case is kept, compatibi
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 
 import regex
 
@@ -22,19 +23,47 @@ _SPLIT = regex.compile(
     + INVISIBLE.pattern
     + r"(?=[\p{Latin}\p{Cyrillic}\p{Greek}])"
 )
+
+
+def _ranges(wanted: Callable[[str], bool]) -> str:
+    """Return the body of a character class: the characters from U+0080 to U+FFFF that are wanted.
+
+    The `re` module tests such a class with one look-up, as long as it stays below U+10000; that is
+    five times as fast as `regex` with its properties.
+    """
+    ranges: list[str] = []
+    start = -1
+    for point in range(0x80, 0x10001):
+        inside = point < 0x10000 and not 0xD800 <= point < 0xE000 and wanted(chr(point))
+        if inside and start < 0:
+            start = point
+        elif not inside and start >= 0:
+            ranges.append(f"{chr(start)}-{chr(point - 1)}")
+            start = -1
+    return "".join(ranges)
+
+
+_SPACELESS = (  # letters and marks of scripts that put no spaces between words
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0eef\u0f00-\u0fda\u1000-\u109f\u1780-\u17d3\u19e0-\u19ff"
+    "\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
+    "\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+)
+_is_spaceless = re.compile(f"[{_SPACELESS}]").match
+_LETTERS = "A-Za-z0-9$!€£¥" + _ranges(
+    lambda sign: unicodedata.category(sign)[0] in "LMN" and _is_spaceless(sign) is None
+)
 _WORD = re.compile(
-    r"[A-Za-z0-9$!][A-Za-z0-9$!'-]*(?:(?<=[0-9])[.,][0-9][A-Za-z0-9$!'-]*)*(?<![-'])"
+    f"[{_SPACELESS}]+|[{_LETTERS}]+(?:(?:['’-]|(?<=[0-9])[.,](?=[0-9]))[{_LETTERS}]+)*"
+    "|[\u2600-\u27bf]|[\U00010000-\U000e0000]"  # pictures, and rare letters: each a word of its own
 )
-_SPACELESS = (
-    r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Bopomofo}"
+_INNER_STOP = re.compile(rb"\.(?<=[0-9]\.)(?=[0-9])")
+_INNER_COMMA = re.compile(rb",(?<=[0-9],)(?=[0-9])")
+_KEPT = {**{ord(sign): ord(sign) for sign in "$!'-"}, 1: ord("."), 2: ord(",")}
+_BLANKED = bytes(
+    code if code < 128 and chr(code).isalnum() else _KEPT.get(code, 32) for code in range(256)
 )
-_ANY_WORD = regex.compile(
-    rf"""(?V1)[{_SPACELESS}]+
-    |[[\p{{L}}\p{{N}}$€£¥!]--[{_SPACELESS}]]
-     (?:[[\p{{L}}\p{{M}}\p{{N}}$€£¥!'’-]--[{_SPACELESS}]]|(?<=[0-9])[.,](?=[0-9]))*(?<![-'’])""",
-    regex.VERBOSE,
-)
-_SPACELESS_START = regex.compile(rf"[{_SPACELESS}]")
+_EDGE_DASH = re.compile(rb"-(?:(?![A-Za-z0-9$!])|(?<![A-Za-z0-9$!]-))")
+_EDGE_QUOTE = re.compile(rb"'(?:(?![A-Za-z0-9$!])|(?<![A-Za-z0-9$!]'))")
 
 # Letters that look like a Latin one in the fonts of mail readers: the confusables of Unicode TS 39,
 # cut down to the Cyrillic, Greek, Armenian and Cherokee letters that were seen in spam.
@@ -45,9 +74,7 @@ _LOOK_ALIKE = str.maketrans(
 _LATIN = regex.compile(r"\p{Latin}")
 _OTHER = regex.compile(r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]")
 _LEET = str.maketrans("013457$@!", "oieastsai")
-_LEET_WORD = re.compile(
-    r"^(?=[^\n]{4,20}$)[A-Za-z]+[013457$@!]+(?:[A-Za-z]+[013457$@!]*)+$", re.MULTILINE
-)
+_LEET_WORD = re.compile(r"(?=.{4,20}$)[A-Za-z]+[013457$@!]+(?:[A-Za-z]+[013457$@!]*)+$")
 _SPACED = re.compile(r"(?<![^\W_])[$]?[A-Za-z](?:[ \t.*_\-]{1,2}[A-Za-z$]){3,24}(?![^\W_])")
 
 
@@ -67,15 +94,26 @@ def normalize(text: str) -> tuple[str, bool]:
 def words(text: str) -> list[str]:
     """Return the words of normalised text in order; character pairs where a script has no spaces."""
     if text.isascii():
-        return _WORD.findall(text)
+        return _ascii_words(text)
+    found = _WORD.findall(text)
     out: list[str] = []
-    spaceless = _SPACELESS_START.match
-    for word in _ANY_WORD.findall(text):
-        if len(word) > 1 and spaceless(word):
+    for word in found:
+        if len(word) > 1 and _is_spaceless(word) is not None:
             out += [word[at : at + 2] for at in range(len(word) - 1)]
         else:
             out.append(word)
     return out
+
+
+def _ascii_words(text: str) -> list[str]:
+    """Return the words of ASCII text by table look-up, four times as fast as by `_WORD`."""
+    data = text.encode("ascii")
+    if b"\1" in data or b"\2" in data:
+        data = data.replace(b"\1", b" ").replace(b"\2", b" ")
+    data = _INNER_COMMA.sub(b"\2", _INNER_STOP.sub(b"\1", data))
+    # `'` and `-` belong to a word only between two other signs of it
+    data = _EDGE_QUOTE.sub(b" ", _EDGE_DASH.sub(b" ", data))
+    return data.translate(_BLANKED).decode("ascii").split()
 
 
 def unmasked(word: str) -> str | None:
@@ -86,11 +124,20 @@ def unmasked(word: str) -> str | None:
     return folded if folded != word and _OTHER.search(folded) is None else None
 
 
-def leet(distinct: list[str]) -> list[str]:
+def leet(distinct: Iterable[str]) -> list[str]:
     """Return the plain reading of the words that are written with digits or signs for letters."""
-    return [word.translate(_LEET) for word in _LEET_WORD.findall("\n".join(distinct))]
+    mixed = [word for word in distinct if not word.isalpha()]
+    return [word.translate(_LEET) for word in mixed if _LEET_WORD.match(word) is not None]
 
 
-def spaced_out(text: str) -> list[str]:
-    """Return the words written letter by letter: "V I A G R A", "v.i.a.g.r.a"."""
+def spaced_out(text: str, counts: Mapping[str, int]) -> list[str]:
+    """Return the words written letter by letter: "V I A G R A", "v.i.a.g.r.a".
+
+    `counts` are the words of the text: without single letters in it there is nothing to look for.
+    """
+    single = [
+        count for word, count in counts.items() if len(word) == 1 and word not in "aAI0123456789"
+    ]
+    if sum(single) < 3:
+        return []
     return [re.sub(r"[^A-Za-z$]", "", run) for run in _SPACED.findall(text)]

@@ -25,6 +25,8 @@ from spamd.message.reading import Reading
 from spamd.message.tokens import pair_ids, word_ids
 from spamd.sample import Kind
 
+_NO_PLACES = np.empty(0, np.int32)
+_WORD_AND_TWIN = np.uint8(Kind.WORD | Kind.TWIN)
 WITHOUT = frozenset(
     {"route", "headers", "pairs", "twins", "links", "shape", "tricks", "hidden", "tags"}
 )
@@ -70,7 +72,7 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
     """Return the tokens of a message; total, the same for the same content on every path."""
     bag = _Bag(options)
     without = options.without
-    bag.text(script.words(reading.text), reading.text, Kind.WORD)
+    bag.text(script.words(reading.text), reading.text)
     subject = script.words(reading.subject)
     if "headers" not in without:
         skip = headers.ROUTE if "route" in without else None
@@ -100,107 +102,107 @@ class _Bag:
         self.limits = options.limits
         self.without = options.without
         self.texts: list[str] = []
-        self.counts: list[int] = []
-        self.kinds: list[int] = []
+        self.kinds = bytearray()
+        self.counts: list[int] = []  # of the words of the visible text, which come first; 1 behind
         self.runs: list[NDArray[np.int32]] = []  # places in `texts` of words one after the other
         self.tricks: dict[str, None] = {}
-        self.body = 0  # `texts[:body]` are the words of the visible text, in the order of reading
 
     def add(self, texts: Sequence[str], kind: Kind) -> None:
-        """Add tokens as they are, each once per mention."""
-        for text, count in Counter(texts).items():
-            self._one(text[: self.limits.token_chars].replace(" ", "_"), count, kind)
+        """Add tokens as they are; one that comes again is counted again."""
+        limit = self.limits.token_chars
+        self.texts += [text[:limit].replace(" ", "_") for text in texts]
+        self._noted(kind)
 
-    def _one(self, text: str, count: int, kind: int) -> None:
-        self.texts.append(text)
-        self.counts.append(count)
-        self.kinds.append(kind)
+    def _noted(self, kind: int) -> None:
+        """Give the texts added last their kind."""
+        self.kinds += bytes([kind]) * (len(self.texts) - len(self.kinds))
 
-    def text(self, words: list[str], text: str, kind: Kind) -> None:
+    def text(self, words: list[str], text: str) -> None:
         """Add the words of the visible text, what their tricks hide, and remember their order."""
         counts = Counter(words)
-        places = self._words(counts, "", kind)
-        self.body = len(self.texts)
+        distinct = [word for word in counts if not word.isdigit()]
+        places = dict.fromkeys(counts, -1)
+        places.update(zip(distinct, range(len(distinct)), strict=True))
+        self.texts += self._fitting("", distinct)
+        self._noted(Kind.WORD)
+        self.counts = [counts[word] for word in distinct]
         self.runs.append(np.fromiter(map(places.__getitem__, words), np.int32, len(words)))
         if "tricks" not in self.without:
             self._letters(counts, text)
 
-    def _words(self, counts: Counter[str], mark: str, kind: Kind) -> dict[str, int]:
-        """Add words under a mark and return the place of each; -1 for a word that gives no token."""
+    def _fitting(self, mark: str, words: list[str]) -> list[str]:
+        """Return the words under a mark; of one that is too long only its start and length class."""
         limit = self.limits.word_chars
-        places: dict[str, int] = {}
-        place = len(self.texts)
-        for word, count in counts.items():
-            if word.isdigit():
-                places[word] = -1
-                continue
-            places[word] = place
-            place += 1
-            if len(word) > limit:
-                self.texts.append(f"{mark}skip:{word[0]}:{len(word).bit_length()}")
-            else:
-                self.texts.append(mark + word)
-            self.counts.append(count)
-        self.kinds += [kind] * (place - len(self.kinds))
-        return places
+        if words and max(map(len, words)) > limit:
+            words = [
+                word if len(word) <= limit else f"skip:{word[0]}:{len(word).bit_length()}"
+                for word in words
+            ]
+        return [mark + word for word in words] if mark else words
 
     def _letters(self, counts: Counter[str], text: str) -> None:
-        """Add the plain reading of words written in look-alikes, with digits, or letter by letter."""
-        extra: list[str] = []
-        for plain in script.leet(list(counts)):
-            extra.append(plain)
+        """Add the plain reading of words in look-alikes, with digits, or letter by letter."""
+        extra = script.leet(counts)
+        if extra:
             self.tricks["leet"] = None
         if not text.isascii():
-            for word in counts:
-                folded = script.unmasked(word)
-                if folded is not None:
-                    extra.append(folded)
-                    self.tricks["look-alike"] = None
-        if sum([counts[letter] for letter in counts if len(letter) == 1 and letter.isalpha()]) > 3:
-            spaced = script.spaced_out(text)
-            if spaced:
-                extra += spaced
-                self.tricks["spaced"] = None
-        self.add(extra, Kind.WORD | Kind.TRICK)
+            masked = [plain for word in counts if (plain := script.unmasked(word)) is not None]
+            if masked:
+                extra += masked
+                self.tricks["look-alike"] = None
+        spaced = script.spaced_out(text, counts)
+        if spaced:
+            extra += spaced
+            self.tricks["spaced"] = None
+        self.texts += extra
+        self._noted(Kind.WORD | Kind.TRICK)
 
     def subject(self, words: list[str]) -> None:
         """Add the words of the subject marked, as twins, and in pairs."""
-        places = self.marked("subject", words)
-        self.runs.append(np.array([places[word] for word in words if word in places], np.int32))
+        start = self.marked("subject", words)
+        if start is not None:
+            self.runs.append(np.arange(start, len(self.texts), dtype=np.int32))
 
-    def marked(self, mark: str, words: list[str]) -> dict[str, int]:
-        """Add words of a header field under its mark and as twins; return the places of the twins."""
-        counts = Counter(words)
-        self._words(counts, mark + ":", Kind.MARKED)
-        return {} if "twins" in self.without else self._words(counts, "", Kind.TWIN)
+    def marked(self, mark: str, words: list[str]) -> int | None:
+        """Add words of a header field under its mark and as twins; return where the twins start."""
+        words = [word for word in words if not word.isdigit()]
+        self.texts += self._fitting(f"{mark}:", words)
+        self._noted(Kind.MARKED)
+        if "twins" in self.without:
+            return None
+        start = len(self.texts)
+        self.texts += self._fitting("", words)
+        self._noted(Kind.TWIN)
+        return start
 
     def hidden(self, words: list[str]) -> None:
         """Add words that the reader is not shown."""
-        self._words(Counter(words), "hidden:", Kind.HIDDEN)
+        self.texts += self._fitting("hidden:", [word for word in words if not word.isdigit()])
+        self._noted(Kind.HIDDEN)
         self.tricks["hidden"] = None
 
     def tokens(self) -> Tokens:
         """Return all that was added, merged, sorted and cut to the limit."""
         ids = word_ids(self.texts)
-        first = np.arange(len(ids), dtype=np.int32)
-        second = np.full(len(ids), -1, np.int32)
-        counts = np.array(self.counts, np.int64)
-        kinds = np.array(self.kinds, np.uint8)
-        if "pairs" not in self.without:
-            lefts = [run[run >= 0] for run in self.runs]
-            left = np.concatenate([run[:-1] for run in lefts]) if lefts else first[:0]
-            right = np.concatenate([run[1:] for run in lefts]) if lefts else first[:0]
+        singles = len(ids)
+        runs = [run[run >= 0] for run in self.runs] if "pairs" not in self.without else []
+        left = np.concatenate([_NO_PLACES, *[run[:-1] for run in runs]])
+        right = np.concatenate([_NO_PLACES, *[run[1:] for run in runs]])
+        if len(left):
             ids = np.concatenate([ids, pair_ids(ids[left], ids[right])])
-            first = np.concatenate([first, left])
-            second = np.concatenate([second, right])
-            counts = np.concatenate([counts, np.ones(len(left), np.int64)])
-            kinds = np.concatenate([kinds, np.full(len(left), Kind.PAIR, np.uint8)])
+        counts = np.ones(len(ids), np.int32)
+        counts[: len(self.counts)] = self.counts
+        kinds = np.full(len(ids), Kind.PAIR, np.uint8)
+        kinds[:singles] = np.frombuffer(self.kinds, np.uint8)
+        first = np.concatenate([np.arange(singles, dtype=np.int32), left])
+        second = np.full(len(ids), -1, np.int32)
+        second[singles:] = right
         return self._merged(ids, counts, kinds, first, second)
 
     def _merged(
         self,
         ids: NDArray[np.int64],
-        counts: NDArray[np.int64],
+        counts: NDArray[np.int32],
         kinds: NDArray[np.uint8],
         first: NDArray[np.int32],
         second: NDArray[np.int32],
@@ -209,13 +211,15 @@ class _Bag:
             return Tokens(
                 ids=ids, occurrences=kinds, kinds=kinds, words=(), first=first, second=second
             )
-        order = np.argsort(ids, kind="stable")
+        order = np.argsort(ids)
         ids = ids[order]
-        starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+        new = np.empty(len(ids), np.bool_)
+        new[0] = True
+        np.not_equal(ids[1:], ids[:-1], out=new[1:])
+        starts = np.flatnonzero(new)
         kinds = np.bitwise_or.reduceat(kinds[order], starts)
         counts = np.minimum(np.add.reduceat(counts[order], starts), self.limits.occurrences)
-        twin_of_word = (kinds & (Kind.WORD | Kind.TWIN)) == (Kind.WORD | Kind.TWIN)
-        kinds[twin_of_word] &= ~np.uint8(Kind.TWIN)
+        kinds[(kinds & _WORD_AND_TWIN) == _WORD_AND_TWIN] &= ~np.uint8(Kind.TWIN)
         ids, places = ids[starts], order[starts]
         if len(ids) > self.limits.tokens:
             keep = self._chosen(ids, places, kinds)

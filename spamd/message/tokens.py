@@ -24,7 +24,7 @@ _FINAL = np.uint64(0x94D049BB133111EB)
 
 def word_ids(words: Iterable[str]) -> NDArray[np.int64]:
     """Return the ids of words, none of which holds a space."""
-    digests = b"".join([xxh3_64_digest(word.encode()) for word in words])
+    digests = b"".join(map(xxh3_64_digest, map(str.encode, words)))
     return np.frombuffer(digests, ">i8").astype(np.int64)
 
 

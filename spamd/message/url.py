@@ -7,16 +7,17 @@ write to slip through filters is read: `hxxp://`, `example[.]com`.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from urllib.parse import unquote
 
 from publicsuffixlist import PublicSuffixList
 
-_IN_TEXT = re.compile(
-    r"""(?:\b(?:https?|hxxps?|ftp):[/\\]{1,8}|\bwww[0-9]{0,2}\.)[^\s<>"'\x60{}|]{1,2048}""",
-    re.IGNORECASE,
-)
+_REST = re.compile(r"[^\s<>\"'\x60{}|\\^]{0,2048}")
+_BEFORE = re.compile(r"(?:https?|hxxps?|ftp)$", re.IGNORECASE)
+_ANCHORS = ("://", "www.", "WWW.", ":\\\\")
+_TRAILING = ".,;:!?)]*_"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):")
 _DEFANGED = re.compile(r"\[\.\]|\[dot\]|\(dot\)", re.IGNORECASE)
 _BLANKS = re.compile(r"[\s\x00-\x20\x7f]+")
@@ -43,16 +44,42 @@ class Link:
         return bool(_ADDRESS4.match(self.host)) or self.host.startswith("[")
 
 
-def in_text(text: str) -> list[str]:
-    """Return the URLs that stand in running text, without the full stop or bracket behind them."""
-    if "://" not in text and "www" not in text and ":\\" not in text and "://" not in text.lower():
-        return []
-    return [match.rstrip(".,;:!?)]*_") for match in _IN_TEXT.findall(text)]
+def cut_out(text: str) -> tuple[list[str], str]:
+    """Return the URLs that stand in running text, and the text without them.
+
+    Their pieces are tokens of another kind than words. The full stop or bracket behind a URL is none
+    of it. Looks for `://` and `www.` first: a search for the schemes costs ten times as much.
+    """
+    spans = sorted(span for anchor in _ANCHORS if anchor in text for span in _spans(text, anchor))
+    if not spans:
+        return [], text
+    found: list[str] = []
+    kept: list[str] = []
+    position = 0
+    for start, end in spans:
+        if start >= position:
+            found.append(text[start:end].rstrip(_TRAILING))
+            kept.append(text[position:start])
+            position = end
+    kept.append(text[position:])
+    return found, " ".join(kept)
 
 
-def without_urls(text: str) -> str:
-    """Return the text with its URLs blanked: their pieces are tokens of another kind."""
-    return _IN_TEXT.sub(" ", text)
+def _spans(text: str, anchor: str) -> Iterator[tuple[int, int]]:
+    """Yield where the URLs around an anchor start and end."""
+    at = text.find(anchor)
+    while at >= 0:
+        end = at + len(anchor)
+        if anchor[0] == ":":
+            scheme = _BEFORE.search(text, max(0, at - 5), at)
+            start = at if scheme is None else scheme.start()
+            usable = scheme is not None
+        else:
+            start, usable = at, at == 0 or not text[at - 1].isalnum()
+        if usable and (rest := _REST.match(text, end)) is not None and rest[0]:
+            end = rest.end()
+            yield start, end
+        at = text.find(anchor, end)
 
 
 def take_apart(url: str) -> Link | None:
@@ -125,6 +152,7 @@ def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()  # 128 ms, so not before the first link is read
 
 
+@lru_cache(maxsize=4_096)  # 10 µs a look-up, and the same few hosts come again and again
 def registrable_domain(host: str) -> str:
     """Return what somebody registered: "example.co.uk" of "www.example.co.uk", else the host itself."""
     if "." not in host or _ADDRESS4.match(host):
