@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from spamd.cli import config, evaluate, serve
+from spamd.cli import config, evaluate, forget, scan, serve, train
 from spamd.cli.exits import Exit
 from spamd.cli.grouped import Grouped
 from spamd.cli.output import line, note
@@ -67,6 +67,12 @@ def commands() -> typer.Typer:
     )
     app.callback(epilog=EPILOG)(spamd)
     app.command("serve", rich_help_panel=RUN)(serve.serve)
+    app.command("train", rich_help_panel=TEACH)(train.train)
+    app.command("retrain", rich_help_panel=TEACH)(train.retrain)
+    app.command("forget", rich_help_panel=TEACH)(forget.forget)
+    app.command("rollback", rich_help_panel=TEACH)(forget.rollback)
+    app.command("scan", rich_help_panel=JUDGE)(scan.scan)
+    app.command("explain", rich_help_panel=JUDGE)(scan.explain)
     app.command("evaluate", rich_help_panel=JUDGE)(evaluate.evaluate)
     app.add_typer(config.app, name="config", rich_help_panel=RUN)
     return app

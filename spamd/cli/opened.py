@@ -1,0 +1,157 @@
+"""The store as the commands use it, and the mails that a command line names by path or id."""
+
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from getpass import getuser
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import typer
+
+from spamd.cli.mailboxes import STDIN, Unreadable
+from spamd.cli.session import Session
+
+if TYPE_CHECKING:
+    from spamd.cli.extraction import Extracted
+    from spamd.message.features import Features
+    from spamd.ports import Lesson
+    from spamd.settings import Settings
+    from spamd.storage.store import Store
+    from spamd.training import Trainer
+
+OUR_ID = re.compile(r"[0-9a-f]{8,64}-[0-9a-f]{16}")
+DIGEST = re.compile(r"[0-9a-f]{32}")
+
+
+class WallClock:
+    """The time of this machine."""
+
+    def now(self) -> datetime:
+        """Return the time of day in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds since some fixed moment."""
+        return monotonic()
+
+
+@asynccontextmanager
+async def opened(here: Session) -> "AsyncIterator[Store]":
+    """Open the store that the settings name; close it at the end.
+
+    Raises:
+        ConfigError: the setting can't be right.
+        StorageUnavailable: the database does not answer.
+    """
+    from spamd.message.facts import SCHEMA
+    from spamd.storage.store import Store
+
+    settings = here.settings
+    store = await Store.open(
+        settings.database, schema=SCHEMA, bayes=settings.bayes, clock=WallClock()
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """What a command line names: paths of mail, our ids (X-Spam-Id), digests in hex."""
+
+    paths: list[str]
+    ids: list[str]
+    digests: list[str]
+
+
+def targets(names: Sequence[str]) -> Targets:
+    """Return what each name means; whatever exists as a file is a path."""
+    found = Targets(paths=[], ids=[], digests=[])
+    for name in names:
+        if name != STDIN and not os.path.lexists(name):
+            if OUR_ID.fullmatch(name):
+                found.ids.append(name)
+                continue
+            if DIGEST.fullmatch(name):
+                found.digests.append(name)
+                continue
+        found.paths.append(name)
+    return found
+
+
+def refuse_terminal(paths: Iterable[str]) -> None:
+    """Refuse to read mail from a terminal: whoever forgot the path would wait for ever.
+
+    Raises:
+        typer.BadParameter: standard input is a terminal.
+    """
+    if STDIN in paths and sys.stdin.isatty():
+        raise typer.BadParameter("- reads mail from standard input, but that is a terminal")
+
+
+def actor() -> str:
+    """Return who gives a lesson at the command line."""
+    return os.environ.get("SUDO_USER") or getuser()
+
+
+def named(features: "Features", secret: bytes) -> str:
+    """Return the name of a mail for `explain`, `retrain` and `forget`: our id, or its digest."""
+    from spamd.message.identity import genuine
+
+    if features.id is not None and genuine(features.id, secret):
+        return features.id
+    return features.digest.hex()
+
+
+async def digests_of(store: "Store", found: Targets) -> tuple[dict[str, bytes], list[str]]:
+    """Return the digest of each id that is known, and the ids that are not."""
+    known = await store.scans.by_id(found.ids)
+    digests = {name: each.digest for name, each in known.items()}
+    digests |= {name: bytes.fromhex(name) for name in found.digests}
+    return digests, [name for name in found.ids if name not in known]
+
+
+def trainer(store: "Store", settings: "Settings") -> "Trainer":
+    """Return what teaches and takes back."""
+    from spamd.training import Trainer
+
+    return Trainer(unit_of_work=store.unit_of_work, clock=WallClock(), options=settings.training)
+
+
+async def remembered(store: "Store", found: Targets) -> "list[Extracted | Unreadable]":
+    """Return the mails named by id: as they were scanned, else as they were taught."""
+    digests, unknown = await digests_of(store, found)
+    mails: list[Extracted | Unreadable] = [
+        Unreadable(name=name, reason="no mail of this id is known") for name in unknown
+    ]
+    for name, digest in digests.items():
+        mail = await store.scans.kept(digest) or await _taught(store, digest)
+        mails.append((name, mail) if mail else Unreadable(name=name, reason="it is not kept"))
+    return mails
+
+
+async def _taught(store: "Store", digest: bytes) -> "Features | None":
+    """Return the features that a lesson was learned from."""
+    async with store.unit_of_work() as work:
+        lesson = (await work.lessons([digest])).get(digest)
+    return _features(lesson) if lesson else None
+
+
+def _features(lesson: "Lesson") -> "Features":
+    from spamd.message.features import Features
+
+    return Features(
+        sample=lesson.sample,
+        texts=lesson.texts,
+        digest=lesson.digest,
+        id=None,
+        sender_domain=lesson.sender_domain,
+        defects=(),
+        size_bytes=0,
+    )
