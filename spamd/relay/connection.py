@@ -179,8 +179,8 @@ class Connection(SMTP):
         if self._closing:
             raise ConnectionResetError("closed by us")
         if self._out and not self.inbox.has_line:
-            await self._flush()
-        if self._context.draining and not self.inbox.has_line and not self._busy():
+            await self.flush()
+        if self._context.draining and not self.inbox.has_line and not self.busy:
             raise ShuttingDown
         options = self._context.relay
         left_s = self._last_mail + options.session_timeout_s - self.loop.time()
@@ -228,13 +228,14 @@ class Connection(SMTP):
         if answer.code == 421:
             self._closing = True
         if self._closing or len(self._out) > COALESCED_REPLIES or not self.inbox.has_line:
-            await self._flush()
+            await self.flush()
 
-    async def _flush(self) -> None:
-        if self.transport is None:
-            self._out.clear()
-            return
+    async def flush(self) -> None:
+        """Send the replies kept back and wait until the client takes them."""
         out = self._out
+        if self.transport is None or not out:
+            out.clear()
+            return
         self.transport.write(out[0] if len(out) == 1 else b"".join(out))
         out.clear()
         if self._writable is not None:
@@ -245,8 +246,7 @@ class Connection(SMTP):
     async def hang_up(self) -> None:
         """Send what is left to send and end the session."""
         self._closing = True
-        if self._out:
-            await self._flush()
+        await self.flush()
         raise ConnectionResetError("closed by us")
 
     def bad_command(self) -> None:
@@ -303,10 +303,11 @@ class Connection(SMTP):
 
     def stop(self) -> None:
         """Say goodbye if the client is only being waited for; else it happens after the message."""
-        if not self._busy() and self.inbox.waiting:
+        if not self.busy and self.inbox.waiting:
             self.last_words(ShuttingDown())
 
-    def _busy(self) -> bool:
+    @property
+    def busy(self) -> bool:
         """Tell whether a transaction is under way."""
         return False
 

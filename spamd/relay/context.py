@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from spamd.ports import Clock, Inspector, Observer
+from spamd.ports import Clock, Inspector, Observer, ReportDesk
 from spamd.relay.next_hops import NextHops
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.spool import Budget
@@ -80,6 +80,7 @@ class RelayContext:
     door: Door
     spawn: Spawn
     context: ssl.SSLContext | None = None
+    desk: ReportDesk | None = None
     draining: bool = False
 
 

@@ -33,6 +33,7 @@ from spamd.relay.received import MAX_RECEIVED, received_count, received_field
 from spamd.relay.replies import Reply, reply, reply_to
 from spamd.relay.spool import Letter
 from spamd.report import ScanReport
+from spamd.sample import Label
 
 _MIXED = reply(451, "4.3.0 Not all recipients could be served, please try again later")
 
@@ -77,6 +78,25 @@ class HandOver:
         if report is not None:
             self._tell(report, replies[0])
         return replies
+
+    async def learn(self, intake: Intake, label: Label) -> Reply:
+        """Return the reply to a report: mail that teaches and goes no further."""
+        letter: Letter | None = None
+        desk = self._context.desk
+        limit = self._context.relay.inspect_bytes
+        try:
+            letter = intake.finish(self._context.relay.bare_newline)
+            if desk is None or letter.size_bytes > limit:
+                raise MessageTooLarge("report above relay.inspect_bytes")  # noqa: TRY301 - answered like all faults
+            actor = self._envelope.sender.decode("ascii", "replace")
+            receipt = await desk.take(unstuffed(letter.head(limit)), label, actor)
+            await self._next_hop.reset()
+            return reply(250, f"2.0.0 {receipt}")
+        except Exception as error:  # noqa: BLE001 - the border around one message
+            return await self._refused(error)
+        finally:
+            if letter is not None:
+                letter.close()
 
     def _tell(self, report: ScanReport, answer: Reply) -> None:
         """Tell the observer; its fault must not cost the client its reply."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spamd.errors import ConfigError
-from spamd.ports import Clock, Inspector, Observer
+from spamd.ports import Clock, Inspector, Observer, ReportDesk
 from spamd.relay.context import Door, RelayContext, server_context
 from spamd.relay.next_hops import NextHops
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
@@ -34,6 +34,8 @@ class Relay:
         inspector: judges each message.
         observer: is told what happens.
         clock: the time of day for trace fields.
+        desk: takes mail to the report addresses, where there are any.
+        sockets: listening ones, one for each of `options.listeners`, when somebody else made them.
 
     Raises:
         ConfigError: a certificate, folder or next hop can't be used.
@@ -48,6 +50,8 @@ class Relay:
         inspector: Inspector,
         observer: Observer,
         clock: Clock,
+        desk: ReportDesk | None = None,
+        sockets: Sequence[socket.socket] | None = None,
     ) -> None:
         hostname = options.hostname or socket.gethostname()
         self._options = options
@@ -80,7 +84,9 @@ class Relay:
             door=Door(options),
             spawn=self._spawn,
             context=context,
+            desk=desk,
         )
+        self._sockets = sockets
         self._servers: list[asyncio.Server] = []
         self._sessions: dict[asyncio.Task[None], RelaySession] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -89,17 +95,15 @@ class Relay:
         self._paths: list[str] = []
         self.addresses: list[tuple[str, int]] = []
 
-    async def start(self, sockets: Sequence[socket.socket] | None = None) -> None:
+    async def start(self) -> None:
         """Listen; on return every address takes connections.
-
-        sockets  one for each of `options.listeners`, when somebody else has opened them
 
         Raises:
             ConfigError: an address can't be listened on.
         """
         listeners = self._options.listeners
-        owned = sockets is None
-        sockets = open_sockets(listeners, 1)[0] if sockets is None else sockets
+        owned = self._sockets is None
+        sockets = open_sockets(listeners, 1)[0] if self._sockets is None else self._sockets
         ready = asyncio.Event()
         self._keeper = asyncio.get_running_loop().create_task(self._keep(ready), name="relay")
         await ready.wait()

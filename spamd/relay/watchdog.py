@@ -7,7 +7,7 @@ message costs.
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, Self
 
 
 class Watchdog:
@@ -67,14 +67,18 @@ class Heart:
         self._next_hop: Sleeper | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def beat(self, next_hop: "Sleeper | None") -> None:
-        """Begin to keep `next_hop` awake."""
+    def beating(self, next_hop: "Sleeper | None") -> Self:
+        """Keep `next_hop` awake inside a `with` block."""
         self._next_hop = next_hop
         if self._timer is None:
             self._timer = self._loop.call_later(self._interval_s, self._tick)
+        return self
 
-    def rest(self) -> None:
-        """End it for now."""
+    def __enter__(self) -> None:
+        """Go on beating."""
+
+    def __exit__(self, *_: object) -> None:
+        """Rest."""
         self._next_hop = None
 
     def stop(self) -> None:

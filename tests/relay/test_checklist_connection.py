@@ -253,7 +253,7 @@ async def test_smtp_c14_a_client_that_does_not_read_is_dropped(
         loop = asyncio.get_running_loop()
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.setblocking(False)
+            client.settimeout(0)
             await loop.sock_connect(client, ("127.0.0.1", running.port))
             with pytest.raises(ConnectionError):
                 await _ask_for_ever(client)
