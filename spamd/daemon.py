@@ -31,7 +31,7 @@ from spamd.relay.sockets import open_sockets
 from spamd.settings import Settings
 
 HANDED_OVER = "WORKER_OF_SPAMD"
-"""Environment variable of a worker: descriptors of its line to us and of its sockets."""
+"""Environment variable of a worker: its number, descriptors of its line to us and its sockets."""
 
 EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
 READY = b"R"
@@ -51,9 +51,9 @@ def serve(settings: Settings) -> int:
     """
     handed_over = os.environ.pop(HANDED_OVER, "")
     if handed_over:
-        line, *descriptors = (int(number) for number in handed_over.split(","))
+        worker, line, *descriptors = (int(number) for number in handed_over.split(","))
         sockets = [socket.socket(fileno=number) for number in descriptors]
-        return _run(_work(build(settings, sockets), socket.socket(fileno=line)))
+        return _run(_work(build(settings, sockets, worker), socket.socket(fileno=line)))
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
     columns = open_sockets(settings.relay.listeners, workers)
     if workers == 1:
@@ -313,7 +313,7 @@ class Supervisor:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
                 pass_fds=descriptors,
-                env={**self._environment, HANDED_OVER: ",".join(map(str, descriptors))},
+                env={**self._environment, HANDED_OVER: ",".join(map(str, (slot, *descriptors)))},
             )
         return Child(process=process, line=ours)
 

@@ -6,15 +6,15 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from getpass import getuser
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import typer
 
+from spamd.cli.exits import UsageProblem
 from spamd.cli.mailboxes import STDIN, Unreadable
 from spamd.cli.session import Session
+from spamd.clock import WallClock
 
 if TYPE_CHECKING:
     from spamd.cli.extraction import Extracted
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 
 OUR_ID = re.compile(r"[0-9a-f]{8,64}-[0-9a-f]{16}")
 DIGEST = re.compile(r"[0-9a-f]{32}")
-
-
-class WallClock:
-    """The time of this machine."""
-
-    def now(self) -> datetime:
-        """Return the time of day in UTC."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Return seconds since some fixed moment."""
-        return monotonic()
 
 
 @asynccontextmanager
@@ -85,14 +73,14 @@ def targets(names: Sequence[str]) -> Targets:
     return found
 
 
-def refuse_terminal(paths: Iterable[str]) -> None:
+def refuse_terminal(context: typer.Context, paths: Iterable[str]) -> None:
     """Refuse to read mail from a terminal: whoever forgot the path would wait for ever.
 
     Raises:
-        typer.BadParameter: standard input is a terminal.
+        UsageProblem: standard input is a terminal.
     """
     if STDIN in paths and sys.stdin.isatty():
-        raise typer.BadParameter("- reads mail from standard input, but that is a terminal")
+        raise UsageProblem("- reads mail from standard input, but that is a terminal", context)
 
 
 def actor() -> str:

@@ -34,7 +34,7 @@ CODES = {"spam": ScanExit.SPAM, "ham": ScanExit.HAM, "unsure": ScanExit.UNSURE}
 def scan(
     context: typer.Context,
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH…", help="Mailboxes or files; - is standard input.")
+        list[str], typer.Argument(metavar="PATH", help="Mailboxes or files; - is standard input.")
     ],
     *,
     as_json: Annotated[
@@ -49,7 +49,7 @@ def scan(
     """
     from spamd.cli.opened import refuse_terminal
 
-    refuse_terminal(paths)
+    refuse_terminal(context, paths)
     return asyncio.run(_scan(session(context), paths, as_json=as_json))
 
 
@@ -92,7 +92,7 @@ async def _scanner(
     """Return a scanner whose model knows the words of these mails."""
     import numpy as np
 
-    from spamd.cli.opened import WallClock
+    from spamd.clock import WallClock
     from spamd.scanning import Scanner
 
     ids = [mail.sample.ids for mail in mails]
@@ -108,7 +108,7 @@ async def _scanner(
 
 
 def _moment() -> float:
-    from spamd.cli.opened import WallClock
+    from spamd.clock import WallClock
 
     return WallClock().monotonic()
 
@@ -152,7 +152,7 @@ def explain(
     context: typer.Context,
     names: Annotated[
         list[str],
-        typer.Argument(metavar="PATH|ID…", help="Mail, or the X-Spam-Id of one; - is stdin."),
+        typer.Argument(metavar="PATH|ID", help="Mail, or the X-Spam-Id of one; - is stdin."),
     ],
     clues: Annotated[int, typer.Option(metavar="N", min=1, help="Words shown for each head.")] = 8,
     *,
@@ -167,7 +167,7 @@ def explain(
     """
     from spamd.cli.opened import refuse_terminal, targets
 
-    refuse_terminal(names)
+    refuse_terminal(context, names)
     return asyncio.run(_explain(session(context), targets(names), clues=clues, as_json=as_json))
 
 
