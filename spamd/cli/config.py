@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd.cli.exits import Exit
-from spamd.cli.grouped import Grouped
+from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import counted, json_line, line, note
 from spamd.cli.session import session
 
@@ -19,7 +19,7 @@ app = typer.Typer(help="Show and check the settings.", rich_markup_mode=None, cl
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-@app.command()
+@app.command(cls=Plain)
 def show(
     context: typer.Context,
     *,
@@ -83,11 +83,11 @@ def toml(value: object) -> str:
             return json.dumps(str(value), ensure_ascii=False)
 
 
-@app.command()
+@app.command(cls=Plain)
 def check(
     context: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Settings file, instead of --config.")
+        Path | None, typer.Argument(metavar="FILE", help="Settings file, instead of --config.")
     ] = None,
     *,
     as_json: JsonOption = False,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from spamd.cli.exits import UsageProblem
 from spamd.cli.output import console, counted, json_line, line, note, stages
 from spamd.cli.session import session
 
@@ -28,7 +29,7 @@ def evaluate(
     context: typer.Context,
     index: Annotated[
         Path | None,
-        typer.Argument(metavar="[INDEX]", help='File of lines "spam PATH" or "ham PATH".'),
+        typer.Argument(metavar="INDEX", help='File of lines "spam PATH" or "ham PATH".'),
     ] = None,
     spam: Annotated[
         list[Path] | None, typer.Option(metavar="PATH", help="Spam to judge, instead of INDEX.")
@@ -69,14 +70,14 @@ def evaluate(
     from spamd.evaluation.protocol import evaluate as run
 
     if bool(index) == bool(spam or ham) or bool(spam) != bool(ham):
-        raise typer.BadParameter("give either INDEX, or both --spam and --ham")
+        raise UsageProblem("give either INDEX, or both --spam and --ham", context)
     settings = session(context).settings
     try:
         options = EvaluationOptions(
             protocol=Protocol(protocol), seed=seed, delay=delay, folds=folds
         )
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise UsageProblem(str(error), context) from error
     try:
         mail = read_index(index) if index else gather(spam or [], ham or [])
         with stages() as told:

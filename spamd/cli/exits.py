@@ -2,6 +2,8 @@
 
 from enum import IntEnum
 
+import typer
+
 
 class Exit(IntEnum):
     """Of every command but `scan` on one message, which says SPAM, HAM, UNSURE or TROUBLE."""
@@ -22,3 +24,11 @@ class ScanExit(IntEnum):
     HAM = 1
     UNSURE = 2
     TROUBLE = 3
+
+
+class UsageProblem(typer.TyperException):
+    """The arguments are each possible, but make no sense together."""
+
+    def __init__(self, message: str, context: typer.Context | None = None) -> None:
+        super().__init__(message)
+        self.ctx = context

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from spamd.cli import mailboxes
-from spamd.cli.exits import Exit
+from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mailboxes import Unreadable
 from spamd.cli.output import counted, json_line, line, note
 from spamd.cli.session import Session, session
@@ -30,7 +30,7 @@ UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 def forget(
     context: typer.Context,
     names: Annotated[
-        list[str], typer.Argument(metavar="ID|PATH…", help="Mail, or the X-Spam-Id of one.")
+        list[str], typer.Argument(metavar="ID|PATH", help="Mail, or the X-Spam-Id of one.")
     ],
     *,
     as_json: JsonOption = False,
@@ -41,7 +41,7 @@ def forget(
     """
     from spamd.cli.opened import refuse_terminal, targets
 
-    refuse_terminal(names)
+    refuse_terminal(context, names)
     return asyncio.run(_forget(session(context), targets(names), as_json=as_json))
 
 
@@ -120,7 +120,9 @@ def rollback(
     from spamd.sample import Label
 
     if not any((since, until, source, actor, domain, label)):
-        raise typer.BadParameter("say which lessons: --since, --source, --actor, --domain, …")
+        raise UsageProblem(
+            "say which lessons: --since, --until, --source, --actor, --domain or --label", context
+        )
     now = datetime.now().astimezone()
     selection = Selection(
         since=moment(since, now) if since else None,
@@ -185,14 +187,14 @@ def moment(text: str, now: datetime) -> datetime:
     Without a zone it is local time.
 
     Raises:
-        typer.BadParameter: it means no time.
+        UsageProblem: it means no time.
     """
     if ago := AGO.fullmatch(text):
         return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(
+        raise UsageProblem(
             f'"{text}" is no time; write 2026-01-31, 2026-01-31T12:00, 30m, 2h, 3d or 1w'
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=now.tzinfo)

@@ -11,7 +11,7 @@ import typer
 
 from spamd.cli import config, evaluate, forget, scan, serve, train
 from spamd.cli.exits import Exit
-from spamd.cli.grouped import Grouped
+from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import line, note
 from spamd.cli.session import Session, session
 from spamd.errors import ConfigError, SpamdError, TemporaryError
@@ -24,6 +24,23 @@ EPILOG = (
     " (named), 3 trouble, 64 usage, 75 try again later, 78 configuration; of spamd scan on one"
     " message 0 spam, 1 ham, 2 unsure, 3 trouble."
 )
+
+
+RUN, TEACH, JUDGE, KEEP = "Run", "Teach", "Judge", "Look after"
+
+COMMANDS = (
+    ("serve", serve.serve, RUN),
+    ("train", train.train, TEACH),
+    ("retrain", train.retrain, TEACH),
+    ("forget", forget.forget, TEACH),
+    ("rollback", forget.rollback, TEACH),
+    ("scan", scan.scan, JUDGE),
+    ("explain", scan.explain, JUDGE),
+    ("evaluate", evaluate.evaluate, JUDGE),
+)
+"""Name, function, heading in the help page."""
+
+GROUPS = (("config", config.app, KEEP),)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -66,22 +83,11 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog=EPILOG)(spamd)
-    app.command("serve", rich_help_panel=RUN)(serve.serve)
-    app.command("train", rich_help_panel=TEACH)(train.train)
-    app.command("retrain", rich_help_panel=TEACH)(train.retrain)
-    app.command("forget", rich_help_panel=TEACH)(forget.forget)
-    app.command("rollback", rich_help_panel=TEACH)(forget.rollback)
-    app.command("scan", rich_help_panel=JUDGE)(scan.scan)
-    app.command("explain", rich_help_panel=JUDGE)(scan.explain)
-    app.command("evaluate", rich_help_panel=JUDGE)(evaluate.evaluate)
-    app.add_typer(config.app, name="config", rich_help_panel=RUN)
+    for name, function, heading in COMMANDS:
+        app.command(name, cls=Plain, rich_help_panel=heading)(function)
+    for name, group, heading in GROUPS:
+        app.add_typer(group, name=name, rich_help_panel=heading)
     return app
-
-
-RUN = "Run"
-TEACH = "Teach"
-JUDGE = "Judge"
-KEEP = "Look after"
 
 
 def spamd(
@@ -140,7 +146,7 @@ def hoisted(arguments: Sequence[str]) -> list[str]:
 def _usage(error: typer.TyperException) -> int:
     context: typer.Context | None = getattr(error, "ctx", None)
     name = context.command_path if context else "spamd"
-    text = error.format_message()
+    text = error.format_message().replace("Value error, ", "")
     note(f"{name}: {text[:1].lower()}{text[1:].removesuffix('.')}")
     if context is not None:
         note(f"{context.get_usage()}\nTry '{name} --help' for help.")

@@ -13,6 +13,7 @@ from spamd.cli.exits import Exit, ScanExit
 from spamd.cli.mailboxes import Unreadable
 from spamd.cli.output import json_line, line, note, progress
 from spamd.cli.session import Session, session
+from spamd.clock import WallClock
 from spamd.errors import SpamdError
 from spamd.observe.text import printable
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from spamd.storage.store import Store
 
 T = TypeVar("T")
+
+CLOCK = WallClock()
 
 BATCH = 100
 """Mails whose words are looked up in the database together."""
@@ -71,7 +74,7 @@ async def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
                         codes.append(_unscanned(one, as_json=as_json))
                         continue
                     name, mail = one
-                    report = scanner.judge(mail, _moment())
+                    report = scanner.judge(mail, CLOCK.monotonic())
                     _print(name, named(mail, secret), report, as_json=as_json)
                     codes.append(CODES[report.verdict])
                     advance(mail.size_bytes)
@@ -92,7 +95,6 @@ async def _scanner(
     """Return a scanner whose model knows the words of these mails."""
     import numpy as np
 
-    from spamd.clock import WallClock
     from spamd.scanning import Scanner
 
     ids = [mail.sample.ids for mail in mails]
@@ -101,16 +103,10 @@ async def _scanner(
         model=lambda: model,
         decision=here.settings.decision,
         tokenizer=here.settings.tokenizer,
-        clock=WallClock(),
+        clock=CLOCK,
         key=secret,
         random=os.urandom,
     )
-
-
-def _moment() -> float:
-    from spamd.clock import WallClock
-
-    return WallClock().monotonic()
 
 
 def _print(name: str, identity: str, report: "ScanReport", *, as_json: bool) -> None:

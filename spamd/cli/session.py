@@ -44,7 +44,8 @@ class Session:
         key = KEY.match(text)
         if key is None or self._configuration is None:
             return text
-        return f"{self._configuration.origin(key[0])}: {text}"
+        origin = self._configuration.origin(key[0])
+        return text if origin == "default" else f"{origin}: {text}"
 
 
 def session(context: typer.Context) -> Session:

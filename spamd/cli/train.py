@@ -64,7 +64,7 @@ def train(
     context: typer.Context,
     label: LabelArgument,
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH…", help="Mailboxes or files; - is standard input.")
+        list[str], typer.Argument(metavar="PATH", help="Mailboxes or files; - is standard input.")
     ],
     *,
     as_json: JsonOption = False,
@@ -77,7 +77,7 @@ def train(
     """
     from spamd.cli.opened import Targets, refuse_terminal
 
-    refuse_terminal(paths)
+    refuse_terminal(context, paths)
     wanted = Targets(paths=paths, ids=[], digests=[])
     return asyncio.run(_train(session(context), label, wanted, as_json=as_json))
 
@@ -86,7 +86,7 @@ def retrain(
     context: typer.Context,
     label: LabelArgument,
     names: Annotated[
-        list[str], typer.Argument(metavar="ID|PATH…", help="Mail, or the X-Spam-Id of one.")
+        list[str], typer.Argument(metavar="ID|PATH", help="Mail, or the X-Spam-Id of one.")
     ],
     *,
     as_json: JsonOption = False,
@@ -98,7 +98,7 @@ def retrain(
     """
     from spamd.cli.opened import refuse_terminal, targets
 
-    refuse_terminal(names)
+    refuse_terminal(context, names)
     return asyncio.run(_train(session(context), label, targets(names), as_json=as_json))
 
 
