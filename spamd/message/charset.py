@@ -1,9 +1,10 @@
 """Bytes → text, whatever the label says.
 
-Order: pure ASCII; UTF-8, because text that happens to be valid UTF-8 is UTF-8 whatever it is called
-(276 of 324 non-ASCII parts of real mail); the declared charset, if we know the name; a guess by chardet
-over at most 1 KiB; Windows-1252. Labels are looked up in a fixed table, never in Python's codec
-machinery: that one imports modules by the label's name and holds codecs that are no charsets.
+Order: pure ASCII; UTF-8, because text that happens to be valid UTF-8 is UTF-8 whatever it is
+called (276 of 324 non-ASCII parts of real mail); the declared charset, if we know the name; a
+guess by chardet over at most 1 KiB; Windows-1252. Labels are looked up in a fixed table, never in
+Python's codec machinery: that one imports modules by the label's name and holds codecs that are
+no charsets.
 
 Never raises. The text holds no lone surrogates and no NUL.
 """
@@ -55,6 +56,7 @@ KNOWN = {name: codec for name, codec in _CODECS.items() if codec not in _NOT_CHA
 
 _STATEFUL = {"utf_7", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be", "hz"}
 _GUESS_BYTES = 1024  # chardet takes 2 ms for them; more bytes changed no guess
+_ENOUGH = 24  # high bytes that a guess by statistics needs
 _LOW_BYTES = bytes(range(128))
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -91,7 +93,7 @@ def decode(data: bytes, label: str = "") -> Decoded:
         codec = "iso2022_jp_ext"
     if codec is not None:
         text = _clean(data.decode(codec, "replace"))
-        if text.count("\ufffd") * 20 <= len(text) or codec == "utf_8" and not _mostly_high(data):
+        if text.count("\ufffd") * 20 <= len(text) or (codec == "utf_8" and not _mostly_high(data)):
             return Decoded(text, codec)
     return _guess(data)
 
@@ -114,7 +116,8 @@ def _guess(data: bytes) -> Decoded:
 
 def _mostly_high(data: bytes) -> bool:
     start = data[:4096]
-    return len(start.translate(None, _LOW_BYTES)) * 8 > len(start)
+    high = len(start.translate(None, _LOW_BYTES))
+    return high * 2 > len(start) or (high * 8 > len(start) and high >= _ENOUGH)
 
 
 def _clean(text: str) -> str:

@@ -1,13 +1,13 @@
 """Message and Reading → facts: structured attributes with few values, and a handful of numbers.
 
-The discrete ones feed categorical naive Bayes, SPODE and AODE; the continuous ones Gaussian naive Bayes.
-Continuous facts are logarithms and shares, because Gauss's curve fits those far better than raw sizes;
-they are integers in units of 1/1024, so that sums of them can be taken back exactly.
+The discrete ones feed categorical naive Bayes, SPODE and AODE; the continuous ones Gaussian naive
+Bayes. Continuous facts are logarithms and shares, because Gauss's curve fits those far better
+than raw sizes; they are integers in units of 1/1024, so that sums of them can be taken back
+exactly.
 """
 
 import math
 import re
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,10 +112,23 @@ _DIGITS = bytes(range(48, 58))
 
 def discrete(message: Message, reading: Reading) -> NDArray[np.uint8]:
     """Return the index of the value of each discrete fact, in the order of `SCHEMA`."""
-    return np.array(
-        [index[find(message, reading)] for index, find in zip(_INDEX, _FINDERS, strict=True)],
-        np.uint8,
+    values = (
+        _charset(reading),
+        _form(reading),
+        _attachment(message, reading),
+        _recipients(message),
+        _authentication(message),
+        _list(message),
+        _reply(message, reading),
+        _subject(reading),
+        _links(reading),
+        _script(reading),
+        _priority(message),
+        _sender(message),
+        _tricks(reading),
+        _mailer(message),
     )
+    return np.array([index[value] for index, value in zip(_INDEX, values, strict=True)], np.uint8)
 
 
 def continuous(message: Message, reading: Reading, tokens: int) -> NDArray[np.int64]:
@@ -142,7 +155,7 @@ def continuous(message: Message, reading: Reading, tokens: int) -> NDArray[np.in
     return np.array([round(value * FIXED_POINT) for value in values], np.int64)
 
 
-def _charset(message: Message, reading: Reading) -> str:
+def _charset(reading: Reading) -> str:
     if "bad charset" in reading.defects:
         return "bad"
     if not reading.charsets:
@@ -164,7 +177,7 @@ def _charset(message: Message, reading: Reading) -> str:
     )
 
 
-def _form(message: Message, reading: Reading) -> str:
+def _form(reading: Reading) -> str:
     if reading.pages:
         return "both" if reading.plain else "html"
     return "plain" if reading.plain else "none"
@@ -187,7 +200,7 @@ def _attachment(message: Message, reading: Reading) -> str:
     return worst
 
 
-def _recipients(message: Message, reading: Reading) -> str:
+def _recipients(message: Message) -> str:
     to = b",".join([*message.all("to"), *message.all("cc")])[:65_536]
     count = len(_ADDRESS.findall(to))
     if count == 0:
@@ -195,7 +208,7 @@ def _recipients(message: Message, reading: Reading) -> str:
     return "one" if count == 1 else "few" if count < 6 else "many"
 
 
-def _authentication(message: Message, reading: Reading) -> str:
+def _authentication(message: Message) -> str:
     """Only the topmost field counts: the one our own border added; those below came with the mail."""
     results = {
         found.lower() for found in _RESULT.findall(message.first("authentication-results") or b"")
@@ -209,7 +222,7 @@ def _authentication(message: Message, reading: Reading) -> str:
     return "mixed" if good and bad else "fail" if bad else "pass" if good else "none"
 
 
-def _list(message: Message, reading: Reading) -> str:
+def _list(message: Message) -> str:
     if message.first("list-id") is not None or message.first("list-post") is not None:
         return "list"
     bulk = (message.first("precedence") or b"").strip().lower() in (b"bulk", b"list")
@@ -222,7 +235,7 @@ def _reply(message: Message, reading: Reading) -> str:
     return "claimed" if reading.subject[:3].lower() in ("re:", "aw:", "sv:") else "no"
 
 
-def _subject(message: Message, reading: Reading) -> str:
+def _subject(reading: Reading) -> str:
     subject = reading.subject
     if not subject:
         return "none"
@@ -233,12 +246,12 @@ def _subject(message: Message, reading: Reading) -> str:
     return "lower" if subject.islower() else "normal"
 
 
-def _links(message: Message, reading: Reading) -> str:
+def _links(reading: Reading) -> str:
     count = len(reading.links)
     return "none" if count == 0 else "one" if count == 1 else "few" if count < 10 else "many"
 
 
-def _script(message: Message, reading: Reading) -> str:
+def _script(reading: Reading) -> str:
     start = f"{reading.subject}\n{reading.text[:_SCRIPT_CHARS]}"
     if start.isascii():
         return "none" if start.isspace() else "latin"
@@ -248,7 +261,7 @@ def _script(message: Message, reading: Reading) -> str:
     return best[1] if best[0] * 3 > counts[0][0] else "latin"
 
 
-def _priority(message: Message, reading: Reading) -> str:
+def _priority(message: Message) -> str:
     value = (
         message.first("x-priority")
         or message.first("importance")
@@ -266,7 +279,7 @@ def _priority(message: Message, reading: Reading) -> str:
     )
 
 
-def _sender(message: Message, reading: Reading) -> str:
+def _sender(message: Message) -> str:
     value = (message.first("from") or b"")[:4096]
     address = _ADDRESS.search(value)
     if address is None:
@@ -280,18 +293,12 @@ def _sender(message: Message, reading: Reading) -> str:
     return "bare" if value.strip().strip(b"<>") == address[0] else "named"
 
 
-def _tricks(message: Message, reading: Reading) -> str:
+def _tricks(reading: Reading) -> str:
     if reading.tricks:
         return "masked"
     return "hidden" if reading.hidden else "none"
 
 
-def _mailer(message: Message, reading: Reading) -> str:
+def _mailer(message: Message) -> str:
     named = message.first("x-mailer") is not None or message.first("user-agent") is not None
     return "named" if named else "none"
-
-
-_FINDERS: tuple[Callable[[Message, Reading], str], ...] = (
-    _charset, _form, _attachment, _recipients, _authentication, _list, _reply, _subject, _links, _script,
-    _priority, _sender, _tricks, _mailer,
-)  # fmt: skip

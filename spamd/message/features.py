@@ -2,8 +2,8 @@
 
     bytes → parse → Message → read → Reading → tokenize, facts, grams, digest → Features
 
-Total: no content raises. The texts of the tokens are kept as words and places only; the text of a pair
-is put together when somebody asks for it.
+Total: no content raises. The texts of the tokens are kept as words and places only; the text of a
+pair is put together when somebody asks for it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from spamd.message.charset import header_text
 from spamd.message.identity import digest
 from spamd.message.parser import Message, parse
 from spamd.message.reading import read
-from spamd.message.tokenizer import Tokens, TokenizerOptions, tokenize
+from spamd.message.tokenizer import TokenizerOptions, Tokens, tokenize
 from spamd.message.url import canonical_host
 from spamd.sample import Sample
 

@@ -1,9 +1,9 @@
 """Hashed character 4-grams of the start of a message.
 
-Every four adjacent bytes give a number below 2**20, by one multiplication (Fibonacci hashing). A table
-of that size holds the weights of the learner that uses them; it sees through spelling tricks and needs
-no notion of a word, so it works in every script. Sources: D. Sculley & G. Wachman (SIGIR 2007) for
-4-grams with a linear learner; D. Knuth, TAOCP vol. 3 §6.4 for the hash.
+Every four adjacent bytes give a number below 2**20, by one multiplication (Fibonacci hashing). A
+table of that size holds the weights of the learner that uses them; it sees through spelling
+tricks and needs no notion of a word, so it works in every script. Sources: D. Sculley & G.
+Wachman (SIGIR 2007) for 4-grams with a linear learner; D. Knuth, TAOCP vol. 3 §6.4 for the hash.
 """
 
 import numpy as np
@@ -19,15 +19,18 @@ BITS = 20
 
 _FACTOR = np.uint32(2_654_435_769)  # 2**32 divided by the golden ratio, odd
 _FIELDS = ("from", "to", "reply-to", "content-type", "x-mailer", "user-agent", "mime-version")
+_ROUTE = ("x-", "reply-to")
 _FIELD_BYTES = 120  # of each field, so that a list of addresses leaves room for the text
 
 
 def gram_source(message: Message, reading: Reading, limits: Limits, *, route: bool = True) -> bytes:
     """Return what the grams are taken from: the fields that no hop rewrites, then the visible text."""
     lines = [reading.subject[:_FIELD_BYTES]]
-    for field in message.fields:
-        if field.name in _FIELDS and (route or not field.name.startswith(("x-", "reply-to"))):
-            lines.append(f"{field.name}:{header_text(field.value[:_FIELD_BYTES])}")
+    lines += [
+        f"{field.name}:{header_text(field.value[:_FIELD_BYTES])}"
+        for field in message.fields
+        if field.name in _FIELDS and (route or not field.name.startswith(_ROUTE))
+    ]
     room = limits.gram_bytes
     lines.append(reading.text[:room])
     return "\n".join(lines).encode()[:room]

@@ -1,8 +1,9 @@
 """Which header fields give tokens, and how.
 
-The rule behind the table: a field that a later hop, a mailbox or another filter adds or rewrites gives
-nothing, so that the mail we scan and the copy we are taught with have the same tokens. Everything else
-gives its name as spelled (mailers have habits), and its words under the mark of the field.
+The rule behind the table: a field that a later hop, a mailbox or another filter adds or rewrites
+gives nothing, so that the mail we scan and the copy we are taught with have the same tokens.
+Everything else gives its name as spelled (mailers have habits), and its words under the mark of
+the field.
 
 Sources: P. Graham, "Better Bayesian Filtering" (2003) for marks; SpamBayes' tokeniser comments for
 address parts, Message-ID host and field names; own runs for what is out.
@@ -43,6 +44,7 @@ ROUTE = re.compile(
 
 _ADDRESSES = ("from", "to", "cc", "reply-to", "sender")
 _ADDRESS = re.compile(r"<?([^\s<>@,;:\"()]{1,64})@([^\s<>@,;:\"()]{1,255})>?")
+_MAX_ADDRESSES = 20  # of one field; a longer list says no more than its start
 _MARKED_WHOLE = ("x-mailer", "user-agent", "precedence", "importance", "x-priority", "mime-version")
 _SIGNED = ("dkim-signature", "domainkey-signature", "arc-seal")
 _RUNS = re.compile(r"[0-9A-Fa-f]{2,}|[0-9]")
@@ -51,7 +53,10 @@ _ZONE = re.compile(rb"([+-][0-9]{4})[^0-9]*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderTokens:
-    """marked: (mark, word) of every header word     links, shape: whole tokens"""
+    """The tokens of a header section.
+
+    marked  mark and words of each field     links, shape  whole tokens
+    """
 
     marked: list[tuple[str, list[str]]]
     links: list[str]
@@ -104,8 +109,8 @@ def _field(found: HeaderTokens, field: Field, limits: Limits) -> None:
 def _addresses(found: HeaderTokens, mark: str, text: str) -> None:
     """Note each address and its registrable domain; how many there are, in powers of two."""
     addresses = _ADDRESS.findall(text)
-    for user, host in addresses[:20]:
-        host = url.canonical_host(host)[:40]
+    for user, name in addresses[:_MAX_ADDRESSES]:
+        host = url.canonical_host(name)[:40]
         found.links.append(f"{mark}:{user.lower()[:24]}@{host}"[:64])
         found.links.append(f"{mark}:@{url.registrable_domain(host)}")
     found.shape.append(f"{mark}:count:{len(addresses).bit_length()}")

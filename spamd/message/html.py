@@ -1,100 +1,56 @@
 """HTML → what a reader sees, what is hidden from him, where the links lead.
 
-A scanner over the tags, no tree. Trees cost too much on hostile input: Lexbor took 7 s for 50,000 nested
-`<div>` and 4 s for 20,000 `<b>` with differing attributes. The scanner follows the tokenisation rules of
-the WHATWG HTML standard (§13.2.5: comments, bogus comments, raw text, attributes) and those parts of
-tree construction that decide what is shown (void elements, implied end tags, inherited style).
+A scanner over the tags, no tree. Trees cost too much on hostile input: Lexbor took 7 s for 50,000
+nested `<div>` and 4 s for 20,000 `<b>` with differing attributes. The scanner follows the
+tokenisation rules of the WHATWG HTML standard (§13.2.5: comments, bogus comments, raw text,
+attributes) and those parts of tree construction that decide what is shown (void elements, implied
+end tags, inherited style). What hides text stands in `style`; `<title>` is hidden too.
 
-Hidden is: `display:none`, `visibility:hidden`, `opacity:0`, font size of 0 or 1, text in the colour of
-its background, boxes outside the screen or of no height, the `hidden` attribute, and `<title>`. Empty
-hidden containers give nothing at all: newsletter layout is full of them. Style sheets count for class
-and id rules that stand outside `@media`.
+Total, and linear in time: a tag longer than a limit ends at its first `>`, and what is known
+never to come any more is not searched for again.
 """
 
 import re
 from dataclasses import dataclass
 from html import unescape
-from typing import NamedTuple
 
+from spamd.message import style
 from spamd.message.limits import Limits
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _TAG = re.compile(r"""</?([A-Za-z][^\s/>]*)((?:[^>"'=]++|=\s*+"[^"]*+"|=\s*+'[^']*+'|["'=])*+)>""")
-_TAG_CHARS = 8_192  # a longer tag ends at its first ">": keeps the time linear
+_TAG_CHARS = 8_192  # browsers know no limit; real tags beyond it hold pictures as data
 _ATTRIBUTE = re.compile(r"""([^\s=/"'>]{1,40})(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
 _STRIP = re.compile(r"<[^<>]*>")
-_RAW = {"script", "style", "xmp", "iframe", "noembed", "noframes", "textarea", "title"}
-_TEXTUAL = {"textarea", "title", "xmp"}
-_VOID = {
-    "area",
-    "base",
-    "br",
-    "col",
-    "embed",
-    "hr",
-    "img",
-    "input",
-    "link",
-    "meta",
-    "param",
-    "source",
-    "track",
-    "wbr",
-}
-_BREAKS = {
-    "address", "article", "aside", "blockquote", "body", "br", "button", "caption", "center", "dd", "div",
-    "dl", "dt", "fieldset", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html",
-    "input", "li", "main", "nav", "ol", "option", "p", "pre", "section", "select", "table", "tbody", "td",
-    "textarea", "tfoot", "th", "thead", "tr", "ul",
-}  # fmt: skip
-_INLINE = {
-    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i",
-    "img", "ins", "kbd", "label", "mark", "nobr", "q", "s", "samp", "small", "span", "strike", "strong",
-    "sub", "sup", "time", "tt", "u", "var", "wbr",
-}  # fmt: skip
+_TEXTUAL = frozenset({"textarea", "title", "xmp"})
+_RAW = _TEXTUAL | {"script", "style", "iframe", "noembed", "noframes"}
+_VOID = _names("area base br col embed hr img input link meta param source track wbr")
+_BREAKS = _names(
+    "address article aside blockquote body br button caption center dd div dl dt fieldset footer form"
+    " h1 h2 h3 h4 h5 h6 header hr html input li main nav ol option p pre section select table tbody"
+    " td textarea tfoot th thead tr ul"
+)
+_INLINE = _names(
+    "a abbr acronym b bdi bdo big cite code del dfn em font i img ins kbd label mark nobr q s samp"
+    " small span strike strong sub sup time tt u var wbr"
+)
+_KNOWN = _BREAKS | _INLINE | _VOID | _RAW
 _CELL, _ROW = frozenset({"td", "th", "p"}), frozenset({"td", "th", "tr", "p"})
-_CLOSED_BY = {tag: frozenset({"p"}) for tag in _BREAKS - {"br", "body", "html", "button", "input", "option"}} | {
-    "li": frozenset({"li", "p"}), "td": _CELL, "th": _CELL, "tr": _ROW, "option": frozenset({"option"}),
-    "dt": frozenset({"dt", "dd", "p"}), "dd": frozenset({"dt", "dd", "p"}),
-}  # fmt: skip
-_LINKS = {
-    "a": "href",
-    "area": "href",
-    "img": "src",
-    "form": "action",
-    "iframe": "src",
-    "link": "href",
-    "body": "background",
-    "td": "background",
-    "table": "background",
-    "input": "src",
-    "script": "src",
-    "base": "href",
-}
-_HIDING = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*\.?0*(?![\d.])|mso-hide\s*:\s*all"
-    r"|font-size\s*:\s*0*[01]?(?:\.\d+)?(?:px|pt|em|rem|%|\s|;|!|$)(?<!1em)(?<!1rem)"
-    r"|(?:text-indent|(?:margin-)?(?:left|top))\s*:\s*-\d{3,}"
-    r"|(?:max-)?(?:height|width)\s*:\s*0(?:px)?\s*(?:;|!|$).*overflow\s*:\s*hidden"
-    r"|overflow\s*:\s*hidden.*(?:max-)?(?:height|width)\s*:\s*0(?:px)?\s*(?:;|!|$)",
-    re.IGNORECASE | re.DOTALL,
-)
-_COLOUR = re.compile(
-    r"(?:^|[;\s\"'{])(background(?:-color)?|color)\s*:\s*([^;\"'}]+)", re.IGNORECASE
-)
-_FONT_SIZE = re.compile(r"(?:^|[;\s])font-size\s*:", re.IGNORECASE)
-_RGB = re.compile(r"rgba?\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})")
-_HEX = re.compile(r"#?([0-9a-f]{6}|[0-9a-f]{3})\b", re.IGNORECASE)
-_NAMED = {
-    "white": (255, 255, 255), "black": (0, 0, 0), "red": (255, 0, 0), "blue": (0, 0, 255), "yellow": (255, 255, 0),
-    "green": (0, 128, 0), "gray": (128, 128, 128), "grey": (128, 128, 128), "silver": (192, 192, 192),
-    "navy": (0, 0, 128), "whitesmoke": (245, 245, 245), "snow": (255, 250, 250), "ivory": (255, 255, 240),
-    "lightyellow": (255, 255, 224), "orange": (255, 165, 0), "purple": (128, 0, 128), "maroon": (128, 0, 0),
-}  # fmt: skip
-_NEAR = 24  # of 255 in each channel: nobody reads text that close to its background
-_RULE = re.compile(r"([^{}@]{1,400})\{([^{}]{0,2000})\}")
-_MEDIA = re.compile(r"@[^{}]{0,400}\{(?:[^{}]{0,2000}\{[^{}]{0,4000}\})*[^{}]{0,2000}\}")
-
-Colour = tuple[int, int, int]
+_CLOSED_BY = dict.fromkeys(_BREAKS - _names("br body html button input"), frozenset({"p"}))
+_CLOSED_BY |= {"li": frozenset({"li", "p"}), "td": _CELL, "th": _CELL, "tr": _ROW}
+_CLOSED_BY |= dict.fromkeys(("dt", "dd"), frozenset({"dt", "dd", "p"}))
+_CLOSED_BY["option"] = frozenset({"option"})
+_LINKS = dict.fromkeys(("a", "area", "base", "link"), "href")
+_LINKS |= dict.fromkeys(("img", "iframe", "input", "script", "embed"), "src")
+_LINKS |= dict.fromkeys(("body", "table", "td"), "background") | {"form": "action"}
+_SPOKEN = ("alt", "title")  # shown instead of a picture, or when pointed at
+_SPOKEN_CHARS = 1_024
+_LINK_CHARS = 2_048
+_BREAK, _TRICK = "break", "trick"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,29 +70,7 @@ class Page:
     cut: bool
 
 
-class _Style(NamedTuple):
-    """How the text of an element is shown; the background is None behind a picture."""
-
-    hidden: bool
-    colour: Colour
-    background: Colour | None
-
-
-class _Inline(NamedTuple):
-    """What one style attribute says."""
-
-    hides: bool
-    colour: Colour | None
-    background: Colour | None
-    picture: bool
-
-
-_ROOT = _Style(hidden=False, colour=(0, 0, 0), background=(255, 255, 255))
-_BREAK, _TRICK = "break", "trick"
-_STYLING = frozenset({"style", "hidden", "class", "id", "color", "bgcolor", "background", "text"})
-
-
-def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - frozen value
+def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - a frozen value
     """Return what a reader sees of `text`; total, in time linear in its length."""
     scan = _Scan(text, limits)
     scan.run()
@@ -144,7 +78,7 @@ def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - frozen
         text=_decoded(scan.shown),
         hidden=_decoded(scan.unseen),
         links=tuple(scan.links),
-        tags=frozenset(scan.tags & (_BREAKS | _INLINE | _VOID | _RAW)),
+        tags=_KNOWN & scan.tags,
         split=scan.split,
         cut=scan.cut,
     )
@@ -152,11 +86,9 @@ def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - frozen
 
 def _decoded(pieces: list[str]) -> str:
     text = "".join(pieces)
-    if "&" in text:
-        text = unescape(text.replace("&nbsp;", " "))
-        if "\0" in text:
-            text = text.replace("\0", "")
-    return text
+    if "&" not in text:
+        return text
+    return unescape(text.replace("&nbsp;", " ")).replace("\0", "")
 
 
 class _Scan:
@@ -164,33 +96,28 @@ class _Scan:
 
     def __init__(self, text: str, limits: Limits) -> None:
         self.source = text
+        self.limits = limits
         self.shown: list[str] = []
         self.unseen: list[str] = []
         self.links: dict[str, None] = {}
         self.tags: set[str] = set()
-        self.names: list[str] = [""]  # the open elements, and how the text of each is shown
-        self.styles: list[_Style] = [_ROOT]
+        self.names = [""]  # the open elements, and how the text of each is shown
+        self.styles = [style.ROOT]
         self.counts: dict[str, int] = {}  # open elements by name: an end tag without one is free
-        self.sheet: frozenset[str] = frozenset()  # selectors that hide
-        self.inline: dict[str, _Inline] = {}  # style attributes seen: newsletters repeat them
+        self.sheet = style.Sheet()
         self.gap: str | None = None  # what stands between the last text and the next
         self.empty = ""  # the tag that opened last, as long as no text follows
         self.split = False
         self.cut = False
-        self.limits = limits
-        # asked once: searching again and again for what never comes would be quadratic
         self.last_end = text.rfind(">")
         self.last_comment_end = text.rfind("-->")
-        self.unclosed: set[str] = set()
+        self.unclosed: set[str] = set()  # raw elements known to have no end any more
 
     def run(self) -> None:
         """Walk from tag to tag."""
         source, find, match_tag = self.source, self.source.find, _TAG.match
         position, nodes, last = 0, self.limits.html_nodes, self.last_end
-        while True:
-            at = find("<", position)
-            if at < 0:
-                break
+        while (at := find("<", position)) >= 0:
             if at > position:
                 self._text(source[position:at])
             sign = source[at + 1 : at + 2]
@@ -203,7 +130,7 @@ class _Scan:
                 match = match_tag(source, at, at + _TAG_CHARS) if at < last else None
                 if match is not None:
                     name, attributes = match.groups()
-                    position = self._tag(name.lower(), attributes, match.end(), closing=sign == "/")
+                    position = self._tag(name.lower(), attributes, match.end(), closes=sign == "/")
                     continue
             elif sign not in ("!", "?"):
                 self._text("<")
@@ -221,16 +148,16 @@ class _Scan:
                 end = source.find(">", at) + 1
             else:
                 end = source.find("-->", at + 4) + 3 if at + 4 <= self.last_comment_end else 0
-            if end < 3:  # never closed: readers differ, and a filter must not be blinded
-                self.cut = True
-                end = at + 4
+            # readers differ on one that is never closed, and a filter must not be blinded by it
+            after = at + 4
         else:
             end = source.find(">", at) + 1 if at < self.last_end else 0
-            if end == 0:
-                self.cut = True
-                end = at + 1 if sign not in "!?" else at + 2
+            after = at + 2 if sign in ("!", "?") else at + 1
         self.gap = self.gap or _TRICK
-        return end
+        if end >= after:
+            return end
+        self.cut = True
+        return after
 
     def _text(self, piece: str) -> None:
         """Take text between two tags."""
@@ -241,36 +168,40 @@ class _Scan:
         self.empty = ""
         out.append(piece)
 
-    def _tag(self, tag: str, attributes: str, end: int, *, closing: bool) -> int:
-        """Take a start or end tag; return where the text after it (or after its raw text) starts."""
+    def _tag(self, tag: str, attributes: str, end: int, *, closes: bool) -> int:
+        """Take a tag; return where the text after it (or after its raw text) starts."""
         self.tags.add(tag)
         if tag in _BREAKS:
             if self.gap is not _BREAK:
                 self.shown.append("\n")
                 self.unseen.append("\n")
                 self.gap = _BREAK
-        elif self.gap is None and (tag not in _INLINE or (closing and self.empty == tag)):
+        elif self.gap is None and (tag not in _INLINE or (closes and self.empty == tag)):
             self.gap = _TRICK
-        if closing:
+        if closes:
             self._end(tag)
             return end
         self.empty = tag
-        closes = _CLOSED_BY.get(tag)
-        if closes is not None:
-            while self.names[-1] in closes:
+        return self._start(tag, attributes, end)
+
+    def _start(self, tag: str, attributes: str, end: int) -> int:
+        """Open an element."""
+        ended = _CLOSED_BY.get(tag)
+        if ended is not None:
+            while self.names[-1] in ended:
                 self._pop()
-        style = self.styles[-1]
+        shown = self.styles[-1]
         if "=" in attributes or "hidden" in attributes:
             values = _attributes(attributes)
-            self._collect(tag, values)
-            if not _STYLING.isdisjoint(values):
-                style = self._styled(style, values)
+            if not style.STYLING.isdisjoint(values):
+                shown = self.sheet.styled(shown, values)
+            self._collect(tag, values, hidden=shown.hidden)
         if tag in _RAW:
             return self._raw(tag, end)
         if tag not in _VOID:
             self.counts[tag] = self.counts.get(tag, 0) + 1
             self.names.append(tag)
-            self.styles.append(style)
+            self.styles.append(shown)
         return end
 
     def _pop(self) -> str:
@@ -284,15 +215,16 @@ class _Scan:
             while self._pop() != tag:
                 pass
 
-    def _collect(self, tag: str, values: dict[str, str]) -> None:
-        """Note the link and the alternative text of a tag."""
+    def _collect(self, tag: str, values: dict[str, str], *, hidden: bool) -> None:
+        """Note the link and the spoken text of a tag."""
         link = values.get(_LINKS.get(tag, ""))
         if link and len(self.links) < self.limits.links:
-            self.links[unescape(link[:2048]) if "&" in link else link[:2048]] = None
-        for name in ("alt", "title"):
-            shown = values.get(name)
-            if shown and not self.styles[-1].hidden:
-                self.shown += " ", shown[:1024], " "
+            link = link[:_LINK_CHARS]
+            self.links[unescape(link) if "&" in link else link] = None
+        for name in _SPOKEN:
+            spoken = values.get(name)
+            if spoken and not hidden:
+                self.shown += " ", spoken[:_SPOKEN_CHARS], " "
 
     def _raw(self, tag: str, end: int) -> int:
         """Pass an element whose content is no markup; return where it ends."""
@@ -303,58 +235,16 @@ class _Scan:
         if close is None:  # cut inside: what follows the next tag is text again
             self.unclosed.add(tag)
             self.cut = True
-            following = end if tag in _TEXTUAL else source.find("<", end)
-            return len(source) if following < 0 else following
+            after = end if tag in _TEXTUAL else source.find("<", end)
+            return len(source) if after < 0 else after
         content = source[end : close.start()]
         if tag == "style":
-            self.sheet |= _hiding_rules(content)
-        elif tag == "textarea" and content:
-            self._text(content)
+            self.sheet.add(content)
         elif tag == "title":
             self.unseen += content, "\n"
+        elif tag in _TEXTUAL and content:
+            self._text(content)
         return source.find(">", close.start()) + 1 or len(source)
-
-    def _styled(self, above: _Style, values: dict[str, str]) -> _Style:
-        """Return how the text of an element is shown: inherited, changed by its attributes."""
-        hidden = above.hidden or "hidden" in values
-        if not hidden and self.sheet:
-            names = [f".{name}" for name in values.get("class", "").lower().split()]
-            names.append("#" + values.get("id", "").lower())
-            hidden = not self.sheet.isdisjoint(names)
-        colour, background = above.colour, above.background
-        if "background" in values:
-            background = None
-        background = parse_colour(values.get("bgcolor", "")) or background
-        colour = parse_colour(values.get("color", "") or values.get("text", "")) or colour
-        if "style" in values:
-            text = values["style"]
-            inline = self.inline.get(text)
-            if inline is None:
-                inline = self.inline[text] = _parse_style(text)
-            hidden = hidden or inline.hides
-            colour = inline.colour or colour
-            background = None if inline.picture else inline.background or background
-        if not hidden and background is not None and colour is not above.colour:
-            hidden = all(abs(a - b) <= _NEAR for a, b in zip(colour, background, strict=True))
-        if hidden == above.hidden and colour is above.colour and background is above.background:
-            return above
-        return _Style(hidden, colour, background)
-
-
-def _parse_style(text: str) -> _Inline:
-    """Return what a style attribute says about being seen."""
-    colour = background = None
-    picture = False
-    for name, value in _COLOUR.findall(text):
-        found = parse_colour(value)
-        if name.lower() == "color":
-            colour = found or colour
-        elif "url(" in value or "gradient" in value:
-            picture = True
-        else:
-            background = found or background
-    hides = _HIDING.search(text) is not None
-    return _Inline(hides, colour, background, picture)
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -363,30 +253,3 @@ def _attributes(text: str) -> dict[str, str]:
     for name, double, single, bare in _ATTRIBUTE.findall(text):
         found.setdefault(name.lower(), double or single or bare)
     return found
-
-
-def parse_colour(value: str) -> Colour | None:
-    """Return the colour that HTML or CSS text names, None for one we don't know."""
-    value = value.strip().lower()
-    if not value:
-        return None
-    if (named := _NAMED.get(value.split()[0])) is not None:
-        return named
-    if (match := _HEX.match(value)) is not None:
-        digits = match[1] if len(match[1]) == 6 else "".join(sign * 2 for sign in match[1])
-        return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:], 16)
-    if (match := _RGB.match(value)) is not None:
-        return int(match[1]), int(match[2]), int(match[3])
-    return None
-
-
-def _hiding_rules(sheet: str) -> frozenset[str]:
-    """Return the class and id selectors of a style sheet that hide what they match."""
-    if "none" not in sheet and "hidden" not in sheet and "font-size" not in sheet:
-        return frozenset()
-    sheet = _MEDIA.sub("", sheet[:65_536])
-    names: set[str] = set()
-    for selectors, body in _RULE.findall(sheet):
-        if _HIDING.search(body) is not None:
-            names.update(name.strip().lower() for name in selectors.split(","))
-    return frozenset(name for name in names if re.fullmatch(r"[.#][\w-]+", name))

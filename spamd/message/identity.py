@@ -1,12 +1,12 @@
 """Which mail is this, whatever hop touched it.
 
-The digest covers what stays the same from our door to the mailbox: sender, date, Message-ID, subject and
-the decoded texts, and the attachments. It leaves out what hops change: trace fields, other filters'
-fields and subject marks, line ends, white space, `>From ` quoting of mbox files, transfer encoding of
-texts, list footers. Two different mails with one Message-ID are two mails.
+The digest covers what stays the same from our door to the mailbox: sender, date, Message-ID,
+subject and the decoded texts, and the attachments. It leaves out what hops change: trace fields,
+other filters' fields and subject marks, line ends, white space, `>From ` quoting of mbox files,
+transfer encoding of texts, list footers. Two different mails with one Message-ID are two mails.
 
-The id is a name we give a mail when we scan it. It carries a keyed check, so that a stranger can't name
-his mail after another one.
+The id is a name we give a mail when we scan it. It carries a keyed check, so that a stranger
+can't name his mail after another one.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Our header fields: rendered, and spliced into the original bytes. Nothing is ever re-serialised.
 
-`strip_and_prepend` removes every `X-Spam-*` field of the header section (a stranger may have put them
-there) and places our block on top; every other byte stays. It works on plain messages and on the
-dot-stuffed wire form, with CRLF and with LF.
+`strip_and_prepend` removes every `X-Spam-*` field of the header section (a stranger may have put
+them there) and places our block on top; every other byte stays. It works on plain messages and on
+the dot-stuffed wire form, with CRLF and with LF.
 """
 
 import re
@@ -77,18 +77,17 @@ def _rendered(name: str, value: str, newline: bytes) -> bytes:
         raise ValueError(f"{name!r} can't name a header field")
     words = _CONTROL.sub(" ", value).split()
     lines = [f"{name}:"]
-    for word in (
-        [piece for word in words for piece in _pieces(word)] if value.isascii() else _encoded(words)
-    ):
-        if len(lines[-1]) + 1 + len(word) > _LINE and lines[-1] != f"{name}:":
-            lines.append(f" {word}")
+    for piece in _pieces(words) if value.isascii() else _encoded(words):
+        if len(lines[-1]) + 1 + len(piece) > _LINE and lines[-1] != f"{name}:":
+            lines.append(f" {piece}")
         else:
-            lines[-1] += f" {word}"
+            lines[-1] += f" {piece}"
     return b"".join(line.encode("ascii") + newline for line in lines)
 
 
-def _pieces(word: str) -> list[str]:
-    return [word[at : at + _LONGEST] for at in range(0, len(word), _LONGEST)]
+def _pieces(words: list[str]) -> list[str]:
+    """Return the words, those too long for any line cut."""
+    return [word[at : at + _LONGEST] for word in words for at in range(0, len(word), _LONGEST)]
 
 
 def _encoded(words: list[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """Content-Type and its relatives, and the transfer encodings. Nothing here raises on content.
 
-Parameters follow RFC 2045 §5.1 as mail readers take it: white space around `=`, names in any case,
-unquoted values with odd signs, and RFC 2231 continuations joined in numeric order and decoded once.
+Parameters follow RFC 2045 §5.1 as mail readers take it: white space around `=`, names in any
+case, unquoted values with odd signs, and RFC 2231 continuations joined in numeric order and
+decoded once.
 """
 
 import re

@@ -1,16 +1,17 @@
 """Bytes → Message: header fields and a flat list of parts, as a mail reader would find them.
 
-One pass over the bytes, no recursion, every limit checked before the work. `parse` is total: broken
-content gives a defect, never an exception. It splits, and decodes nothing but Content-Type and
-Content-Transfer-Encoding; texts are decoded by `reading`.
+One pass over the bytes, no recursion, every limit checked before the work. `parse` is total:
+broken content gives a defect, never an exception. It splits, and decodes nothing but Content-Type
+and Content-Transfer-Encoding; texts are decoded by `reading`.
 
-What it takes as readers do: CRLF, LF and bare CR all end a line; one mbox line (`From …` or `>From …`)
-on top is skipped; a line that can't be a header field ends the header section; a multipart without its
-closing delimiter runs to the end, one without any delimiter is text; the innermost of several equal
-boundaries wins. Preamble and epilogue are shown by no reader and are not read.
+What it takes as readers do: CRLF, LF and bare CR all end a line; one mbox line (`From …` or
+`>From …`) on top is skipped; a line that can't be a header field ends the header section; a
+multipart without its closing delimiter runs to the end, one without any delimiter is text; the
+innermost of several equal boundaries wins. Preamble and epilogue are shown by no reader and are
+not read.
 
-An own parser, because the standard library's costs 0.6 to 1.1 ms a message (this one about a tenth),
-recurses over nested parts, and offers no limits.
+An own parser, because the standard library's costs 0.6 to 1.1 ms a message (this one about a
+tenth), recurses over nested parts, and offers no limits.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Message → what a person gets to read of it: subject, visible text, hidden text, links.
 
-Every text part is read, wherever it stands (two HTML parts, text behind an attachment, messages inside
-the message). What is data and not words is blanked: base64-looking runs, PGP armour, uuencoded blocks.
-Built once per message; tokens, facts, grams and identity are all taken from it.
+Every text part is read, wherever it stands (two HTML parts, text behind an attachment, messages
+inside the message). What is data and not words is blanked: base64-looking runs, PGP armour,
+uuencoded blocks. Built once per message; tokens, facts, grams and identity are all taken from it.
 """
 
 import re
@@ -140,10 +140,8 @@ class _Reader:
                 disposition[: self.limits.field_bytes].replace(b"\n", b"").decode("latin_1")
             )
             name = given.get("filename", name)
-        if (
-            kind.type.startswith(_TEXT_TYPES)
-            and kind.type not in _NO_TEXT
-            or self._readable(part, name)
+        if (kind.type.startswith(_TEXT_TYPES) and kind.type not in _NO_TEXT) or self._readable(
+            part, name
         ):
             self._text(part)
             if not name:
@@ -182,9 +180,8 @@ class _Reader:
             if len(_CONTROL.findall(start)) * 20 > len(start):
                 self.defects["binary text"] = None
                 return
-        if (
-            kind.type.endswith("html")
-            or kind.main == "text"
+        if kind.type.endswith("html") or (
+            kind.main == "text"
             and text[:256].lstrip()[:9].lower().startswith(("<html", "<!doctype"))
         ):
             self._html(text)
@@ -196,7 +193,7 @@ class _Reader:
         self.pages += 1
         page = html.render(text, self.limits)
         self.texts.append(self._without_data(self.normalized(page.text)))
-        self.links |= dict.fromkeys(page.links)
+        self.links |= dict.fromkeys(map(self.normalized, page.links))
         self.tags |= page.tags
         if page.hidden and not page.hidden.isspace():
             self.hidden.append(page.hidden)

@@ -1,9 +1,10 @@
 """Writing: Unicode forms, invisible signs, look-alike letters, words in every script.
 
-A word is a run of letters, marks, digits and the signs `' $ ! -` (`.` and `,` between digits), in any
-script that puts spaces between words; scripts that don't (Chinese, Japanese, Thai, Lao, Khmer, Burmese,
-Tibetan) give the overlapping pairs of their characters. Case is kept, compatibility forms are folded
-(NFKC). The alphabet is P. Graham's ("Better Bayesian Filtering", 2003) with all other letters added.
+A word is a run of letters, marks, digits and the signs `' $ ! -` (`.` and `,` between digits), in
+any script that puts spaces between words; scripts that don't (Chinese, Japanese, Thai, Lao,
+Khmer, Burmese, Tibetan) give the overlapping pairs of their characters. Case is kept,
+compatibility forms are folded (NFKC). The alphabet is P. Graham's ("Better Bayesian Filtering",
+2003) with all other letters added.
 """
 
 import re
@@ -75,6 +76,8 @@ _LATIN = regex.compile(r"\p{Latin}")
 _OTHER = regex.compile(r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]")
 _LEET = str.maketrans("013457$@!", "oieastsai")
 _LEET_WORD = re.compile(r"(?=.{4,20}$)[A-Za-z]+[013457$@!]+(?:[A-Za-z]+[013457$@!]*)+$")
+_COMMON = "aAI0123456789$!"  # words of one letter, and signs
+_DASHED = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]")
 _SPACED = re.compile(r"(?<![^\W_])[$]?[A-Za-z](?:[ \t.*_\-]{1,2}[A-Za-z$]){3,24}(?![^\W_])")
 
 
@@ -117,11 +120,17 @@ def _ascii_words(text: str) -> list[str]:
 
 
 def unmasked(word: str) -> str | None:
-    """Return a word of mixed scripts as a reader sees it, None for a word that hides nothing."""
-    if word.isascii() or _OTHER.search(word) is None or _LATIN.search(word) is None:
+    """Return what a reader takes a word for that borrows letters from another alphabet.
+
+    None for a word that hides nothing: one in Latin letters only, or one that holds letters no Latin
+    one looks like.
+    """
+    if word.isascii() or _OTHER.search(word) is None:
         return None
     folded = word.translate(_LOOK_ALIKE)
-    return folded if folded != word and _OTHER.search(folded) is None else None
+    if _OTHER.search(folded) is not None or _LATIN.search(word) is None:
+        return None
+    return folded
 
 
 def leet(distinct: Iterable[str]) -> list[str]:
@@ -131,13 +140,12 @@ def leet(distinct: Iterable[str]) -> list[str]:
 
 
 def spaced_out(text: str, counts: Mapping[str, int]) -> list[str]:
-    """Return the words written letter by letter: "V I A G R A", "v.i.a.g.r.a".
+    """Return the words written letter by letter: "V I A G R A", "v.i.a.g.r.a", "V-I-A-G-R-A".
 
     `counts` are the words of the text: without single letters in it there is nothing to look for.
     """
-    single = [
-        count for word, count in counts.items() if len(word) == 1 and word not in "aAI0123456789"
-    ]
+    joined = [word.replace("-", "") for word in counts if _DASHED.fullmatch(word) is not None]
+    single = [count for word, count in counts.items() if len(word) == 1 and word not in _COMMON]
     if sum(single) < 3:
-        return []
-    return [re.sub(r"[^A-Za-z$]", "", run) for run in _SPACED.findall(text)]
+        return joined
+    return joined + [re.sub(r"[^A-Za-z$]", "", run) for run in _SPACED.findall(text)]

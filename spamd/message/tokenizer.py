@@ -1,16 +1,16 @@
 """Message and Reading → the tokens that the heads count. `docs/tokens.md` lists every kind.
 
-Words keep their case; header words come marked by their field and, as a twin, without the mark, because
-marks help a head that looks at few words and split the counts of one that uses all. Adjacent words give
-pairs, made as numbers only (see `tokens`).
+Words keep their case; header words come marked by their field and, as a twin, without the mark,
+because marks help a head that looks at few words and split the counts of one that uses all.
+Adjacent words give pairs, made as numbers only (see `tokens`).
 
-A message with more distinct tokens than the limit keeps, of its words and pairs, the first ones as a
-reader meets them for one half of the room, and of the rest those with the smallest ids for the other
-half. Ids are hashes, so the second half is a fair sample of the whole text that is the same on every
-path: words piled up in front leave the sample, words piled up behind leave the beginning.
+A message with more distinct tokens than the limit keeps, of its words and pairs, the first ones
+as a reader meets them for one half of the room, and of the rest those with the smallest ids for
+the other half. Ids are hashes, so the second half is a fair sample of the whole text that is the
+same on every path: words piled up in front leave the sample, words piled up behind leave the
+beginning.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.message import headers, script, url
+from spamd.message import headers, script, shape
 from spamd.message.limits import Limits
 from spamd.message.parser import Message
 from spamd.message.reading import Reading
@@ -87,9 +87,10 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
     if "hidden" not in without and reading.hidden:
         bag.hidden(script.words(reading.hidden))
     if "links" not in without:
-        bag.add(_link_tokens(reading), Kind.LINK)
+        bag.add(shape.link_tokens(reading), Kind.LINK)
+        bag.tricks |= dict.fromkeys(shape.host_tricks(reading))
     if "shape" not in without:
-        bag.add(_shape_tokens(message, reading, tags="tags" not in without), Kind.SHAPE)
+        bag.add(shape.shape_tokens(message, reading, tags="tags" not in without), Kind.SHAPE)
     if "tricks" not in without:
         bag.add([f"trick:{name}" for name in (*reading.tricks, *bag.tricks)], Kind.TRICK)
     return bag.tokens()
@@ -249,49 +250,3 @@ class _Bag:
         early, late = rows[: room // 2], rows[room // 2 :]
         late = late[np.argsort(ids[late], kind="stable")][: room - len(early)]
         return np.sort(np.concatenate([other, early, late]))
-
-
-def _link_tokens(reading: Reading) -> list[str]:
-    """Return hosts, domains and path pieces of the URLs, and the addresses written in the text."""
-    found: list[str] = []
-    for written in reading.links:
-        link = url.take_apart(written)
-        if link is None:
-            continue
-        if not link.host:
-            found.append(f"url:scheme:{link.scheme}")
-            continue
-        found += (f"url:{link.host}"[-64:], f"url:@{url.registrable_domain(link.host)}"[:64])
-        found += [f"url:{piece}" for piece in link.pieces]
-        if link.port:
-            found.append(f"url:port:{link.port[:5]}")
-        if link.is_address:
-            found.append("url:address")
-        if link.user:
-            found.append("url:user")
-        if link.scheme in ("https", "mailto", "ftp"):
-            found.append(f"url:scheme:{link.scheme}")
-    if "@" in reading.text:
-        for user, host in re.findall(r"([\w.+-]{1,64})@([\w.-]{1,100}\w)", reading.text)[:50]:
-            found.append(f"mail:{user.lower()[:28]}@{host.lower()[:30]}")
-    return found
-
-
-def _shape_tokens(message: Message, reading: Reading, *, tags: bool) -> list[str]:
-    """Return how the message is built: types, charsets, attachments, defects, HTML tags."""
-    found = [f"type:{kind}" for kind in message.containers]
-    found += [f"type:{part.content_type.type}" for part in message.parts]
-    found += [f"charset:{label}" for label in reading.charsets]
-    found.append(f"parts:{len(message.parts).bit_length()}")
-    for attachment in reading.attachments:
-        found.append(f"attachment:{attachment.type}:{attachment.size_bytes.bit_length()}")
-        stem, dot, ending = attachment.name.rpartition(".")
-        if dot:
-            found.append(f"ending:{ending.lower()[:12]}")
-        found += [
-            f"file:{word}" for word in script.words(stem or attachment.name)[:6] if len(word) <= 40
-        ]
-    found += [f"defect:{name.replace(' ', '-')}" for name in (*message.defects, *reading.defects)]
-    if tags:
-        found += [f"tag:{tag}" for tag in sorted(reading.tags)]
-    return found

@@ -1,9 +1,9 @@
 """The identity of a token: a signed 64-bit number made from its text.
 
-A word's id is xxh3_64 of its UTF-8 text. A pair "first second" (exactly one space; no word holds one)
-mixes the ids of its two words, so that all pairs of a message are made by a handful of numpy calls and
-their texts need not exist until somebody wants to read them. Ids are the keys of the token table:
-changing anything here orphans every trained corpus (a golden test guards it).
+A word's id is xxh3_64 of its UTF-8 text. A pair "first second" (exactly one space; no word holds
+one) mixes the ids of its two words, so that all pairs of a message are made by a handful of numpy
+calls and their texts need not exist until somebody wants to read them. Ids are the keys of the
+token table: changing anything here orphans every trained corpus (a golden test guards it).
 
 Source of the mixing step: the finaliser of S. Steele, D. Lea & C. Flood, "Fast splittable
 pseudorandom number generators", OOPSLA 2014 (SplitMix64).

@@ -1,9 +1,9 @@
 """URLs: found in text, cleaned as browsers clean them, and cut into the pieces that tell something.
 
-The canonical host is lower case, in Unicode form when its `xn--` labels round-trip (a false one stays
-as it is), and without a trailing dot. Percent signs are decoded in host and path. What browsers repair
-is repaired: white space and control characters inside, backslashes, any number of slashes. What people
-write to slip through filters is read: `hxxp://`, `example[.]com`.
+The canonical host is lower case, in Unicode form when its `xn--` labels round-trip (a false one
+stays as it is), and without a trailing dot. Percent signs are decoded in host and path. What
+browsers repair is repaired: white space and control characters inside, backslashes, any number of
+slashes. What people write to slip through filters is read: `hxxp://`, `example[.]com`.
 """
 
 import re
@@ -21,6 +21,7 @@ _TRAILING = ".,;:!?)]*_"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):")
 _DEFANGED = re.compile(r"\[\.\]|\[dot\]|\(dot\)", re.IGNORECASE)
 _BLANKS = re.compile(r"[\s\x00-\x20\x7f]+")
+_QUERY = re.compile(r"[?#]")
 _PIECES = re.compile(r"[^\W_]{2,40}")
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])[0-9a-f]{8,}$")
 _ADDRESS4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}$|0x[0-9a-f]+$|\d{8,10}$")
@@ -28,15 +29,15 @@ _MAX_PIECES = 12  # a path is cut there: tracking parameters behind are noise
 _WEB = ("http", "https", "ftp", "hxxp", "hxxps")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """One URL taken apart; `host` is empty for the schemes that have none."""
 
     scheme: str
-    host: str
-    port: str
-    user: bool
-    pieces: tuple[str, ...]
+    host: str = ""
+    port: str = ""
+    user: bool = False
+    pieces: tuple[str, ...] = ()
 
     @property
     def is_address(self) -> bool:
@@ -95,22 +96,32 @@ def take_apart(url: str) -> Link | None:
         scheme, rest = match[1].lower().replace("hxxp", "http"), url[match.end() :]
     if scheme == "mailto":
         user, _, host = unquote(rest).partition("?")[0].rpartition("@")
-        return (
-            Link("mailto", canonical_host(host), "", False, (user.lower()[:40],)) if host else None
-        )
+        if not host:
+            return None
+        return Link(scheme=scheme, host=canonical_host(host), pieces=(user.lower()[:40],))
     if scheme not in _WEB:
-        return Link(scheme, "", "", False, ())
-    rest = rest.replace("\\", "/").lstrip("/")
+        return Link(scheme=scheme)
+    return _web(scheme, rest.replace("\\", "/").lstrip("/"))
+
+
+def _web(scheme: str, rest: str) -> Link:
+    """Return the pieces of what follows `scheme://`."""
     authority, slash, path = rest.partition("/")
     if not slash:
-        authority, _, path = re.sub(r"[?#]", "/", rest, count=1).partition("/")
+        authority, _, path = _QUERY.sub("/", rest, count=1).partition("/")
     user, at, host = authority.rpartition("@")
     name, colon, port = host.rpartition(":")
     if colon and (port.isdigit() or not port):
         host = name
     else:
         port = ""
-    return Link(scheme, canonical_host(host), port, bool(at and user), _path_pieces(path))
+    return Link(
+        scheme=scheme,
+        host=canonical_host(host),
+        port=port,
+        user=bool(at and user),
+        pieces=_path_pieces(path),
+    )
 
 
 def _path_pieces(path: str) -> tuple[str, ...]:

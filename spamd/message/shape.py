@@ -1,0 +1,72 @@
+"""Tokens of what a message is made of: its links, its parts, its attachments, its defects.
+
+These tell something even when there is no text to read: an image-only or PDF-only mail has its URL
+hosts, file names, types and sizes.
+"""
+
+import re
+
+from spamd.message import script, url
+from spamd.message.parser import Message
+from spamd.message.reading import Reading
+
+_ADDRESS = re.compile(r"([\w.+-]{1,64})@([\w-]{1,63}(?:\.[\w-]{1,63}){1,8})")
+_MAX_ADDRESSES = 50  # a list of addresses says no more than its start
+_MAX_FILE_WORDS = 6
+
+
+def link_tokens(reading: Reading) -> list[str]:
+    """Return hosts, domains and path pieces of the URLs, and the addresses written in the text."""
+    found: list[str] = []
+    for link in _links(reading):
+        if not link.host:
+            found.append(f"url:scheme:{link.scheme[:20]}")
+            continue
+        found += (f"url:{link.host[-56:]}", f"url:@{url.registrable_domain(link.host)[-56:]}")
+        found += [f"url:{piece}" for piece in link.pieces]
+        if link.port:
+            found.append(f"url:port:{link.port[:5]}")
+        if link.is_address:
+            found.append("url:address")
+        if link.user:
+            found.append("url:user")
+        if link.scheme != "http":
+            found.append(f"url:scheme:{link.scheme}")
+    if "@" in reading.text:
+        for user, host in _ADDRESS.findall(reading.text)[:_MAX_ADDRESSES]:
+            found.append(f"mail:{user.lower()[:28]}@{host.lower()[-30:]}")
+    return found
+
+
+def host_tricks(reading: Reading) -> list[str]:
+    """Return the names of the tricks played with the hosts of the links."""
+    hosts = {
+        link.host for link in _links(reading) if not link.host.isascii() or "xn--" in link.host
+    }
+    tricks = ["punycode"] if any("xn--" in host for host in hosts) else []
+    if any(script.unmasked(label) is not None for host in hosts for label in host.split(".")):
+        tricks.append("look-alike-host")
+    return tricks
+
+
+def _links(reading: Reading) -> list[url.Link]:
+    return [link for text in reading.links if (link := url.take_apart(text)) is not None]
+
+
+def shape_tokens(message: Message, reading: Reading, *, tags: bool) -> list[str]:
+    """Return how the message is built: types, charsets, attachments, defects, HTML tags."""
+    found = [f"type:{kind}" for kind in message.containers]
+    found += [f"type:{part.content_type.type}" for part in message.parts]
+    found += [f"charset:{label}" for label in reading.charsets]
+    found.append(f"parts:{len(message.parts).bit_length()}")
+    for attachment in reading.attachments:
+        found.append(f"attachment:{attachment.type[:50]}:{attachment.size_bytes.bit_length()}")
+        stem, dot, ending = attachment.name.rpartition(".")
+        if dot:
+            found.append(f"ending:{ending.lower()[:12]}")
+        names = script.words(stem or attachment.name)[:_MAX_FILE_WORDS]
+        found += [f"file:{word}" for word in names if not word.isdigit()]
+    found += [f"defect:{name.replace(' ', '-')}" for name in (*message.defects, *reading.defects)]
+    if tags:
+        found += [f"tag:{tag}" for tag in sorted(reading.tags)]
+    return found

@@ -1,0 +1,196 @@
+"""What HTML attributes and CSS say about being seen.
+
+Hidden is: `display:none`, `visibility:hidden`, `opacity:0`, a font of at most one pixel, text in
+the colour of its background, a box outside the screen or without height or width, the `hidden`
+attribute. A font size, a colour or a background further inside can show the text again; the
+others can't.
+
+Style sheets count for class and id rules outside `@media`, because those inside it are how honest
+newsletters show one part to telephones and another to screens.
+"""
+
+import re
+from typing import NamedTuple
+
+Colour = tuple[int, int, int]
+
+STYLING = frozenset({"style", "hidden", "class", "id", "color", "bgcolor", "background", "text"})
+"""The attributes that `styled` looks at."""
+
+_NAMED = {
+    "white": (255, 255, 255),
+    "black": (0, 0, 0),
+    "red": (255, 0, 0),
+    "blue": (0, 0, 255),
+    "yellow": (255, 255, 0),
+    "green": (0, 128, 0),
+    "gray": (128, 128, 128),
+    "grey": (128, 128, 128),
+    "silver": (192, 192, 192),
+    "navy": (0, 0, 128),
+    "whitesmoke": (245, 245, 245),
+    "snow": (255, 250, 250),
+    "ivory": (255, 255, 240),
+    "lightyellow": (255, 255, 224),
+    "orange": (255, 165, 0),
+    "purple": (128, 0, 128),
+    "maroon": (128, 0, 0),
+}
+_NEAR = 24  # of 255 in each channel: nobody reads text that close to its background
+_RGB = re.compile(r"rgba?\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})")
+_HEX = re.compile(r"#?([0-9a-f]{6}|[0-9a-f]{3})\b")
+_NUMBER = re.compile(r"(-?\d{0,6}\.?\d{1,6})\s*(px|pt|em|rem|%)?")
+_SELECTOR = re.compile(r"[a-z0-9]*([.#][\w-]+)")
+_PLACES = ("left", "top", "text-indent", "margin-left", "margin-top")
+_SIZES = ("height", "max-height", "width", "max-width")
+_SHEET_CHARS = 65_536
+_STYLE_CHARS = 2_000
+
+
+class Style(NamedTuple):
+    """How the text of an element is shown; the background is None behind a picture."""
+
+    hidden: bool
+    gone: bool
+    tiny: bool
+    colour: Colour
+    background: Colour | None
+
+
+class Inline(NamedTuple):
+    """What one style attribute says; None for what it says nothing about."""
+
+    gone: bool
+    size: tuple[float, str] | None
+    colour: Colour | None
+    background: Colour | None
+    picture: bool
+
+
+ROOT = Style(hidden=False, gone=False, tiny=False, colour=(0, 0, 0), background=(255, 255, 255))
+
+
+class Sheet:
+    """The styles of one page: what its style sheets hide, and its style attributes, read once each."""
+
+    def __init__(self) -> None:
+        self._hiding: set[str] = set()  # ".class" and "#id"
+        self._inline: dict[str, Inline] = {}
+
+    def add(self, css: str) -> None:
+        """Read a style sheet."""
+        css = "".join(chunk.partition("/*")[0] for chunk in css[:_SHEET_CHARS].split("*/"))
+        depth = 0
+        for chunk in css.split("}"):
+            opened = chunk.count("{")
+            if depth == 0 and opened == 1:
+                selectors, _, body = chunk.partition("{")
+                self._rule(selectors, body)
+            depth = max(0, depth + opened - 1)
+
+    def _rule(self, selectors: str, body: str) -> None:
+        inline = parse_style(body)
+        if inline.gone or _is_tiny(inline.size, tiny=False):
+            for selector in selectors.lower().split(","):
+                match = _SELECTOR.fullmatch(selector.strip())
+                if match is not None:
+                    self._hiding.add(match[1])
+
+    def styled(self, above: Style, values: dict[str, str]) -> Style:
+        """Return how the text of an element is shown: inherited, changed by its attributes."""
+        gone, tiny = above.gone or "hidden" in values or self._hides(values), above.tiny
+        colour, background = above.colour, above.background
+        if "background" in values:
+            background = None
+        background = parse_colour(values.get("bgcolor", "")) or background
+        colour = parse_colour(values.get("color", "") or values.get("text", "")) or colour
+        if "style" in values:
+            inline = self._read(values["style"])
+            gone = gone or inline.gone
+            tiny = _is_tiny(inline.size, tiny=tiny)
+            colour = inline.colour or colour
+            background = None if inline.picture else inline.background or background
+        faint = (
+            background is not None
+            and colour != ROOT.colour
+            and all(abs(a - b) <= _NEAR for a, b in zip(colour, background, strict=True))
+        )
+        return Style(gone or tiny or faint, gone, tiny, colour, background)
+
+    def _hides(self, values: dict[str, str]) -> bool:
+        if not self._hiding:
+            return False
+        names = [f".{name}" for name in values.get("class", "").lower().split()]
+        return not self._hiding.isdisjoint([*names, "#" + values.get("id", "").lower()])
+
+    def _read(self, text: str) -> Inline:
+        inline = self._inline.get(text)
+        if inline is None:
+            inline = self._inline[text] = parse_style(text)
+        return inline
+
+
+def parse_style(text: str) -> Inline:
+    """Return what CSS declarations say about being seen."""
+    said: dict[str, str] = {}
+    for declaration in text[:_STYLE_CHARS].lower().split(";"):
+        name, _, value = declaration.partition(":")
+        said[name.strip()] = value.replace("!important", "").strip()
+    background = said.get("background-color") or said.get("background", "")
+    return Inline(
+        gone=_is_gone(said),
+        size=_number(said.get("font-size", "")),
+        colour=parse_colour(said.get("color", "")),
+        background=parse_colour(background),
+        picture="url(" in background or "gradient" in background or "background-image" in said,
+    )
+
+
+def _is_gone(said: dict[str, str]) -> bool:
+    if said.get("display") == "none" or said.get("visibility") in ("hidden", "collapse"):
+        return True
+    if _is_zero(said.get("opacity")):
+        return True
+    if any("-" in said.get(name, "") and _far(said[name]) for name in _PLACES):
+        return True
+    return said.get("overflow") == "hidden" and any(_is_zero(said.get(name)) for name in _SIZES)
+
+
+def _number(value: str) -> tuple[float, str] | None:
+    match = _NUMBER.match(value)
+    return None if match is None else (float(match[1]), match[2] or "")
+
+
+def _is_zero(value: str | None) -> bool:
+    number = _number(value or "")
+    return number is not None and number[0] == 0
+
+
+def _far(value: str) -> bool:
+    number = _number(value)
+    return number is not None and number[0] <= -100  # pixels or more: outside any screen
+
+
+def _is_tiny(size: tuple[float, str] | None, *, tiny: bool) -> bool:
+    """Tell whether text of that size can't be read; `tiny` is what it inherits."""
+    if size is None:
+        return tiny
+    value, unit = size
+    if unit in ("em", "%"):  # shares of the size around it
+        return tiny or value <= (0.1 if unit == "em" else 10)
+    return value <= (0.1 if unit == "rem" else 1)
+
+
+def parse_colour(value: str) -> Colour | None:
+    """Return the colour that HTML or CSS text names, None for one we don't know."""
+    value = value.strip().lower()
+    if not value:
+        return None
+    if (named := _NAMED.get(value.split()[0])) is not None:
+        return named
+    if (match := _HEX.match(value)) is not None:
+        digits = match[1] if len(match[1]) == 6 else "".join(sign * 2 for sign in match[1])
+        return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:], 16)
+    if (match := _RGB.match(value)) is not None:
+        return int(match[1]), int(match[2]), int(match[3])
+    return None
