@@ -41,7 +41,7 @@ from spamd.evaluation.rates import (
     roca_interval,
 )
 from spamd.message.tokenizer import TokenizerOptions
-from spamd.sample import Label, Sample
+from spamd.sample import FactSchema, Label, Sample
 
 Floats = NDArray[np.float64]
 
@@ -196,7 +196,7 @@ def transfer(
 ) -> EvaluationResult:
     """Learn one collection of mail, then judge another without any feedback."""
     arranged = learned.arranged(order(len(learned), options.seed))
-    model = empty_model(arranged.samples, arranged, options, bayes)
+    model = empty_model(arranged.samples, arranged.schema, bayes, options.taught_tokens)
     teach(model, zip(arranged.samples, arranged.labels, strict=True), len(arranged), progress)
     record = Record(len(unseen), bayes)
     for place, sample in enumerate(unseen.samples):
@@ -205,11 +205,11 @@ def transfer(
 
 
 def empty_model(
-    samples: Sequence[Sample], material: Material, options: EvaluationOptions, bayes: BayesOptions
+    samples: Sequence[Sample], schema: FactSchema, bayes: BayesOptions, taught_tokens: int
 ) -> Model:
     """Return an untaught model that has a row for every token of these samples."""
-    model = Model.empty(material.schema, bayes)
-    model.taught_tokens = options.taught_tokens
+    model = Model.empty(schema, bayes)
+    model.taught_tokens = taught_tokens
     ids = vocabulary(samples)
     model.tokens.merge(ids, TokenCounts.zeros(len(ids)))
     return model
@@ -238,29 +238,33 @@ def mislabelled(labels: Sequence[Label], share: float, seed: int) -> tuple[Label
 
 
 class Record:
-    """Log-odds and verdicts of the product (column 0) and of each head, message by message."""
+    """What the product (column 0) and each head said, message by message.
+
+    log_odds  float64[messages, 1 + heads]
+    called    int8[messages, 1 + heads], index into `CALLED`
+    """
 
     def __init__(self, size: int, bayes: BayesOptions) -> None:
         self._heads = [i for i, head in enumerate(HEADS) if head in bayes.fusion.heads]
         self._decision = bayes.decision
-        self._log_odds = np.zeros((size, 1 + len(self._heads)))
-        self._called = np.zeros((size, 1 + len(self._heads)), dtype=np.int8)
+        self.log_odds = np.zeros((size, 1 + len(self._heads)))
+        self.called = np.zeros((size, 1 + len(self._heads)), dtype=np.int8)
 
     def judge(self, place: int, model: Model, sample: Sample) -> None:
         """Judge a message by what the model has learned so far."""
         evidence = model.weigh(sample)
         row = [evidence.log_odds, *evidence.scores[self._heads]]
-        self._log_odds[place] = row
+        self.log_odds[place] = row
         for column, log_odds in enumerate(row):
             decision = decide(sigmoid(float(log_odds)), model.totals, self._decision)
-            self._called[place, column] = CALLED.index(decision.verdict)
+            self.called[place, column] = CALLED.index(decision.verdict)
 
     def result(self, protocol: str, order_name: str, material: Material) -> EvaluationResult:
         """Return everything recorded."""
         spam = material.spam
         fused, *heads = (
-            Outcomes(spam=spam, log_odds=self._log_odds[:, i], called=self._called[:, i])
-            for i in range(self._log_odds.shape[1])
+            Outcomes(spam=spam, log_odds=self.log_odds[:, i], called=self.called[:, i])
+            for i in range(self.log_odds.shape[1])
         )
         names = [HEADS[i] for i in self._heads]
         return EvaluationResult(
@@ -279,7 +283,7 @@ def _delayed(
     bayes: BayesOptions,
     progress: Progress,
 ) -> Record:
-    model = empty_model(material.samples, material, options, bayes)
+    model = empty_model(material.samples, material.schema, bayes, options.taught_tokens)
     record = Record(len(material), bayes)
     waiting: deque[tuple[Sample, Label]] = deque()
     for place, lesson in enumerate(zip(material.samples, taught, strict=True)):
@@ -301,7 +305,7 @@ def _cross(
     record = Record(len(material), bayes)
     lessons = list(zip(material.samples, taught, strict=True))
     for fold in range(options.folds):
-        model = empty_model(material.samples, material, options, bayes)
+        model = empty_model(material.samples, material.schema, bayes, options.taught_tokens)
         others = [lesson for i, lesson in enumerate(lessons) if i % options.folds != fold]
         teach(model, others, len(others))
         for place in range(fold, len(lessons), options.folds):

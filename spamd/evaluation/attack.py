@@ -1,0 +1,294 @@
+"""What attackers do to a filter, measured: `spamd evaluate --attack`.
+
+The first two thirds of the mail are learned, the rest is judged. On the clean rest the threshold is
+found that loses at most half a percent of ham; it stays for all attacks.
+
+    evasion  each spam of the rest is rewritten (`rewrite`): good words added in the open, in hidden
+             text, in comments, in header fields; its spammiest words disguised
+    noise    a share of the lessons has the wrong label
+    poison   mails of all words of ham, labelled spam, are learned among others, with and without
+             the cap of tokens learned of one message
+
+Any `Target` can be attacked; `tests/benchmarks/peers_bogofilter.py` puts bogofilter there.
+
+Sources: D. Lowd and C. Meek, "Good Word Attacks on Statistical Spam Filters" (CEAS 2005); B. Nelson
+and others, "Exploiting Machine Learning to Subvert Your Spam Filter" (LEET 2008); accuracy.md §7.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import log
+
+import numpy as np
+
+from spamd.bayes.counts import TAUGHT_TOKENS
+from spamd.bayes.model import HEADS, BayesOptions
+from spamd.evaluation import rewrite
+from spamd.evaluation.index import LabelledMail, shuffled
+from spamd.evaluation.material import Progress, silent
+from spamd.evaluation.rates import CALLED_SPAM, Flags, cutoff_at
+from spamd.evaluation.target import Lesson, Reader, Spamd, Target
+from spamd.message.tokenizer import TokenizerOptions
+from spamd.sample import Label
+
+HAM_LOSS = 0.005
+"""Ham lost at the threshold at which attacks are compared (accuracy.md §5.3)."""
+
+PLAIN_WORD = re.compile(r"[A-Za-z]{3,20}")
+"""Words that every filter takes for words."""
+
+UNCAPPED = 1 << 30
+
+Fresh = Callable[[], Target]
+Evasion = Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackOptions:
+    """What is tried.
+
+    seed          order of the mail, choice of words, places of poisoned lessons; none for the order
+                  of the index
+    added         numbers of good words added to each spam
+    disguised     how many of the spammiest words are disguised
+    poisoned      shares of lessons that are poison
+    wrong_labels  shares of lessons with the wrong label
+    jobs          processes that read mail
+    """
+
+    seed: int | None = None
+    added: tuple[int, ...] = (10, 30, 100, 300)
+    disguised: int = 50
+    poisoned: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05)
+    wrong_labels: tuple[float, ...] = (0.05,)
+    jobs: int = 2
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if any(number < 0 for number in (*self.added, self.disguised)):
+            raise ValueError("added and disguised must not be below 0 words")
+        if not all(0 <= share < 1 for share in (*self.poisoned, *self.wrong_labels)):
+            raise ValueError("poisoned and wrong_labels must lie between 0 and 1")
+        if self.jobs < 1:
+            raise ValueError("jobs must be at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackRow:
+    """What one attack did; percent.
+
+    caught       spam above the threshold that loses 0.5 % of clean ham
+    ham_lost     ham above that threshold
+    spam_called  spam that got the verdict spam by the decision's own thresholds
+    ham_called   ham that got it
+    heads        spam caught by each head, above its own threshold
+    """
+
+    attack: str
+    caught: float
+    ham_lost: float
+    spam_called: float
+    ham_called: float
+    heads: Mapping[str, float]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object that `evaluate --attack --json` prints."""
+        return {
+            "attack": self.attack,
+            "caught": self.caught,
+            "ham_lost": self.ham_lost,
+            "spam_called_spam": self.spam_called,
+            "ham_called_spam": self.ham_called,
+            "heads": dict(self.heads),
+        }
+
+
+class Words:
+    """Which words the lessons hold, as an attacker knows who has seen them all."""
+
+    def __init__(self, lessons: Sequence[tuple[Sequence[str], Label]]) -> None:
+        self.messages = Counter(label for _, label in lessons)
+        self.counts: dict[Label, Counter[str]] = {label: Counter() for label in Label}
+        for words, label in lessons:
+            self.counts[label].update(word for word in words if PLAIN_WORD.fullmatch(word))
+
+    def frequent(self) -> list[str]:
+        """Return the words that stand in at least one of a hundred ham."""
+        least = max(2, self.messages[Label.HAM] // 100)
+        ham = self.counts[Label.HAM]
+        return sorted(word for word, count in ham.items() if count >= least)
+
+    def best(self, number: int, label: Label = Label.HAM) -> list[str]:
+        """Return the words that speak most clearly for a label."""
+        mine = self.counts[label]
+        return sorted(mine, key=lambda word: (-self._clarity(word, label), word))[:number]
+
+    def dictionary(self) -> list[str]:
+        """Return every word of at least two ham."""
+        return sorted(word for word, count in self.counts[Label.HAM].items() if count >= 2)
+
+    def _clarity(self, word: str, label: Label) -> float:
+        """Return how much more often the word stands in mail of this label, as a logarithm."""
+        other = _other(label)
+        mine = (self.counts[label][word] + 0.5) / (self.messages[label] + 1)
+        theirs = (self.counts[other][word] + 0.5) / (self.messages[other] + 1)
+        return log(mine / theirs)
+
+
+def attack(
+    index: Sequence[LabelledMail],
+    options: AttackOptions,
+    bayes: BayesOptions,
+    tokenizer: TokenizerOptions,
+    progress: Progress = silent,
+) -> tuple[AttackRow, ...]:
+    """Attack the product with these settings.
+
+    Raises:
+        ConfigError: a message can't be read.
+    """
+    mail = [(mail.read(), mail.label) for mail in shuffled(index, options.seed)]
+    reader = Reader(tokenizer, options.jobs)
+    targets: dict[str, Fresh] = {
+        "": partial(Spamd, reader, bayes, TAUGHT_TOKENS),
+        "without the cap, ": partial(Spamd, reader, bayes, UNCAPPED),
+    }
+    heads = tuple(head for head in HEADS if head in bayes.fusion.heads)
+    return assault(mail, options, reader, targets, heads, progress)
+
+
+def assault(
+    mail: Sequence[Lesson],
+    options: AttackOptions,
+    reader: Reader,
+    targets: Mapping[str, Fresh],
+    heads: Sequence[str] = (),
+    progress: Progress = silent,
+) -> tuple[AttackRow, ...]:
+    """Attack filters given by what stands before their rows; evasion and noise only the first."""
+    border = 2 * len(mail) // 3
+    lessons, rest = mail[:border], mail[border:]
+    read = reader.read([raw for raw, _ in mail])[:border]
+    words = Words([(one.words, label) for one, (_, label) in zip(read, lessons, strict=True)])
+    main = next(iter(targets.values()))
+    target = main()
+    target.learn(lessons)
+    bench = _Bench(rest, target, heads)
+    rows = [bench.row("none", target, rest)]
+    evasions = evasions_of(words, options)
+    doses = doses_of(lessons, words, options)
+    steps = len(evasions) + len(doses) + len(options.poisoned) * (len(targets) - 1)
+    for name, evade in evasions:
+        spam = [(evade(raw), label) for raw, label in rest if label is Label.SPAM]
+        ham = [lesson for lesson in rest if lesson[1] is Label.HAM]
+        rows.append(bench.row(name, target, [*ham, *spam]))
+        progress("attacks", len(rows) - 1, steps)
+    for name, dosed in doses:
+        for prefix, fresh in targets.items():
+            if fresh is main or "poison" in name:
+                target = fresh()
+                target.learn(dosed)
+                rows.append(bench.row(prefix + name, target, rest))
+                progress("attacks", len(rows) - 1, steps)
+    return tuple(rows)
+
+
+class _Bench:
+    """The clean rest of the mail, and the threshold of each head that it gave."""
+
+    def __init__(self, rest: Sequence[Lesson], target: Target, heads: Sequence[str]) -> None:
+        log_odds, _ = target.judge([raw for raw, _ in rest])
+        spam = np.array([label is Label.SPAM for _, label in rest])
+        self._heads = heads
+        self._cutoffs = np.array(
+            [cutoff_at(spam, log_odds[:, i], HAM_LOSS) for i in range(log_odds.shape[1])]
+        )
+
+    def row(self, name: str, target: Target, mails: Sequence[Lesson]) -> AttackRow:
+        """Judge these messages and count."""
+        log_odds, called = target.judge([raw for raw, _ in mails])
+        spam = np.array([label is Label.SPAM for _, label in mails])
+        above = log_odds > self._cutoffs
+        caught = _share(above[spam])
+        return AttackRow(
+            attack=name,
+            caught=caught[0],
+            ham_lost=_share(above[~spam])[0],
+            spam_called=_share((called == CALLED_SPAM)[spam])[0],
+            ham_called=_share((called == CALLED_SPAM)[~spam])[0],
+            heads=dict(zip(self._heads, caught[1:], strict=True)),
+        )
+
+
+def evasions_of(words: Words, options: AttackOptions) -> list[tuple[str, Evasion]]:
+    """Return what is done to each spam, by name."""
+    frequent, best = words.frequent(), words.best(max((*options.added, 100)))
+    spammiest = words.best(options.disguised, Label.SPAM)
+    draw = _draw(options)
+
+    def random_words(number: int, raw: bytes) -> bytes:
+        chosen = draw.sample(frequent, min(number, len(frequent)))
+        return rewrite.edited(raw, rewrite.appended(chosen))
+
+    def best_words(number: int, raw: bytes) -> bytes:
+        return rewrite.edited(raw, rewrite.appended(best[:number]))
+
+    def unseen(edit: rewrite.Edit, raw: bytes) -> bytes:
+        return rewrite.edited(raw, edit, as_html=True)
+
+    def disguised(edit: rewrite.Edit, raw: bytes) -> bytes:
+        return rewrite.edited(raw, edit, everywhere=True)
+
+    found: list[tuple[str, Evasion]] = [("rewritten, nothing added", partial(best_words, 0))]
+    for number in options.added:
+        found.append((f"{number} random ham words", partial(random_words, number)))
+        found.append((f"{number} best ham words", partial(best_words, number)))
+    hundred = best[:100]
+    found += [
+        ("100 best, hidden", partial(unseen, rewrite.hidden(hundred))),
+        ("100 best, in a comment", partial(unseen, rewrite.commented(hundred))),
+        ("100 best, in the header", partial(rewrite.in_header, words=hundred)),
+    ]
+    for name, disguise in (
+        ("as lookalikes", rewrite.lookalike),
+        ("split invisibly", rewrite.split_invisibly),
+        ("s-p-a-c-e-d", rewrite.spaced),
+    ):
+        edit = partial(disguised, rewrite.disguised(spammiest, disguise))
+        found.append((f"{options.disguised} spammiest {name}", edit))
+    return found
+
+
+def doses_of(
+    lessons: Sequence[Lesson], words: Words, options: AttackOptions
+) -> list[tuple[str, Sequence[Lesson]]]:
+    """Return lessons gone bad, by name."""
+    draw = _draw(options)
+    found: list[tuple[str, Sequence[Lesson]]] = []
+    for share in options.wrong_labels:
+        noisy = [(raw, _other(label) if draw.random() < share else label) for raw, label in lessons]
+        found.append((f"{100 * share:g} % wrong labels", noisy))
+    venom = (rewrite.poison(words.dictionary()), Label.SPAM)
+    for share in options.poisoned:
+        dosed = list(lessons)
+        for _ in range(round(share * len(lessons))):
+            dosed.insert(draw.randrange(len(dosed) + 1), venom)
+        found.append((f"{100 * share:g} % poison", dosed))
+    return found
+
+
+def _draw(options: AttackOptions) -> random.Random:
+    return random.Random(options.seed or 0)  # noqa: S311 — to be repeated, not secret
+
+
+def _other(label: Label) -> Label:
+    return Label.SPAM if label is Label.HAM else Label.HAM
+
+
+def _share(flags: Flags) -> list[float]:
+    """Return the percentage of each column that is true."""
+    return [100.0 * float(column.mean()) if len(column) else 0.0 for column in flags.T]
