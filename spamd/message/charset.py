@@ -34,7 +34,8 @@ _AS_READERS_DO = {  # labels that mail readers take for a superset (WHATWG Encod
     "latin1": "cp1252", "8bit": "cp1252", "unknown_8bit": "cp1252", "x_unknown": "cp1252",
     "gb2312": "gb18030", "gbk": "gb18030", "x_gbk": "gb18030", "euc_cn": "gb18030",
     "gb_2312_80": "gb18030", "chinese": "gb18030", "big5": "big5hkscs", "big5_tw": "big5hkscs",
-    "x_x_big5": "big5hkscs", "cn_big5": "big5hkscs", "ks_c_5601_1987": "cp949", "ks_c_5601": "cp949",
+    "x_x_big5": "big5hkscs", "cn_big5": "big5hkscs", "ks_c_5601_1987": "cp949",
+    "ks_c_5601": "cp949",
     "euc_kr": "cp949", "korean": "cp949", "ksc5601": "cp949", "shift_jis": "cp932", "sjis": "cp932",
     "x_sjis": "cp932", "ms_kanji": "cp932", "windows_31j": "cp932", "iso_2022_jp": "iso2022_jp_ext",
     "iso_8859_9": "cp1254", "tis_620": "cp874", "iso_8859_11": "cp874", "windows_874": "cp874",
@@ -101,8 +102,8 @@ def decode(data: bytes, label: str = "") -> Decoded:
 def _guess(data: bytes) -> Decoded:
     """Return the text by the charset that chardet believes in, else by Windows-1252.
 
-    A text with few high bytes is Western and not worth asking about: scripts other than Latin are all
-    but made of them.
+    A text with few high bytes is Western and not worth asking about: scripts other than Latin are
+    all but made of them.
     """
     codec = "cp1252"
     if _mostly_high(data):
@@ -134,8 +135,8 @@ _ENCODED = re.compile(
 def header_text(value: bytes) -> str:
     """Return the text of an unstructured header field, its encoded words decoded (RFC 2047).
 
-    Adjacent encoded words of one charset and encoding are joined before they are decoded, because many
-    senders cut characters in two (RFC 2047 §5 forbids it); the white space between them goes (§6.2).
+    Adjacent encoded words of one charset are joined before they are decoded, because many senders
+    cut characters in two (RFC 2047 §5 forbids it); the white space between them goes (§6.2).
     """
     value = value.replace(b"\n", b"").strip()
     if b"=?" not in value:

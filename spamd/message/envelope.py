@@ -8,7 +8,7 @@ class Client:
     """Who connected to us.
 
     address   IP address as text            helo      the name given in HELO, EHLO or LHLO
-    port      TCP port at its side          name      the name DNS gives for the address, "" when unknown
+    port      TCP port at its side          name      what DNS calls the address, "" when unknown
     tls       the session is encrypted      login     who authenticated, None when nobody did
     protocol  "SMTP", "ESMTP", "ESMTPS", "LMTP" … as in RFC 3848
     """
@@ -24,7 +24,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """MAIL FROM and RCPT TO, verbatim and without their angle brackets; an empty sender is a bounce."""
+    """MAIL FROM and RCPT TO, verbatim, without angle brackets; an empty sender is a bounce."""
 
     sender: bytes
     recipients: tuple[bytes, ...]

@@ -134,7 +134,7 @@ def discrete(message: Message, reading: Reading) -> NDArray[np.uint8]:
 def continuous(message: Message, reading: Reading, tokens: int) -> NDArray[np.int64]:
     """Return the continuous facts in units of 1/1024.
 
-    size = log2(1 + bytes)    words = log2(1 + tokens)    links_per_kb = log2(1 + links / kB of text)
+    size = log2(1 + bytes)    words = log2(1 + tokens)    links_per_kb = log2(1 + links / kB)
     capitals, digits, foreign = shares of letters, characters, characters, each 0 … 1
     """
     text = reading.text
@@ -209,7 +209,7 @@ def _recipients(message: Message) -> str:
 
 
 def _authentication(message: Message) -> str:
-    """Only the topmost field counts: the one our own border added; those below came with the mail."""
+    """Only the topmost field counts, the one our own border added; others came with the mail."""
     results = {
         found.lower() for found in _RESULT.findall(message.first("authentication-results") or b"")
     }

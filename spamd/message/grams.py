@@ -24,7 +24,7 @@ _FIELD_BYTES = 120  # of each field, so that a list of addresses leaves room for
 
 
 def gram_source(message: Message, reading: Reading, limits: Limits, *, route: bool = True) -> bytes:
-    """Return what the grams are taken from: the fields that no hop rewrites, then the visible text."""
+    """Return what the grams are taken from: fields that no hop rewrites, then the visible text."""
     lines = [reading.subject[:_FIELD_BYTES]]
     lines += [
         f"{field.name}:{header_text(field.value[:_FIELD_BYTES])}"

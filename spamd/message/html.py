@@ -30,8 +30,8 @@ _TEXTUAL = frozenset({"textarea", "title", "xmp"})
 _RAW = _TEXTUAL | {"script", "style", "iframe", "noembed", "noframes"}
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _BREAKS = _names(
-    "address article aside blockquote body br button caption center dd div dl dt fieldset footer form"
-    " h1 h2 h3 h4 h5 h6 header hr html input li main nav ol option p pre section select table tbody"
+    "address article aside blockquote body br button caption center dd div dl dt fieldset footer"
+    " form h1 h2 h3 h4 h5 h6 header hr html input li main nav ol option p pre section select table tbody"
     " td textarea tfoot th thead tr ul"
 )
 _INLINE = _names(
@@ -59,7 +59,7 @@ class Page:
 
     text    visible, one line per block     links  as written, in order (href, src, action …)
     hidden  what the reader is not shown    tags   names of the tags used, known ones only
-    split   words were split by comments, unknown or empty tags        cut  a limit or the end cut it
+    split   words were split by comments, unknown or empty tags     cut  a limit or the end cut it
     """
 
     text: str

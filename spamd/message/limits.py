@@ -27,7 +27,7 @@ class Limits:
     part_bytes: int = 1_048_576
     """Encoded bytes of one text part that are decoded; a person reads no megabyte."""
     text_chars: int = 262_144
-    """Visible characters turned into words: the first and the last half of it when there are more."""
+    """Visible characters turned into words: of more, the first and the last half of this."""
     html_nodes: int = 20_000
     """Tags of one HTML part followed one by one; the rest is stripped of its tags in one sweep."""
     links: int = 300
@@ -43,7 +43,7 @@ class Limits:
     occurrences: int = 20
     """Highest count of one token in one message: repeating a word buys nothing beyond it."""
     gram_bytes: int = 3_000
-    """Bytes of the start of the message turned into character 4-grams (accuracy reference §6, rank 6)."""
+    """Bytes of the start of the message turned into character 4-grams; the pilot used 3,000 (E-003)."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -46,8 +46,8 @@ def _skip_fields(data: bytes, position: int) -> int:
 def strip_and_prepend(head: bytes, block: bytes) -> bytes:
     """Return `head` without its `X-Spam-*` fields and with `block` in front of its fields.
 
-    `head` is the start of a message through at least the end of its header section. A leading mbox line
-    stays the first line: behind our fields it would end the header section for every reader.
+    `head` is the start of a message through at least the end of its header section. A leading mbox
+    line stays the first line: behind our fields it would end the header section for every reader.
     """
     top = position = _top(head)
     pieces = [head[:top], block]

@@ -23,7 +23,7 @@ from spamd.message.mime import PLAIN, ContentType, content_type, transfer_decode
 
 
 class Field(NamedTuple):
-    """One header field; `value` is what stands after the colon, folds kept as LF and white space."""
+    """One header field; `value` is what follows the colon, folds kept as LF and white space."""
 
     name: str  # lower case
     spelled: str  # as written
@@ -55,7 +55,7 @@ class Message:
     """A parsed message.
 
     fields      of the message itself, in order     nested      fields of messages inside this one
-    parts       the leaves, in order                containers  the types of the multiparts, in order
+    parts       the leaves, in order                containers  types of the multiparts, in order
     size_bytes  of the message as it came           defects     names of what was wrong, distinct
     """
 
@@ -158,7 +158,7 @@ class _Walk:
                 self._leaf(fields, kind, encoding, start, end)
 
     def _kind(self, fields: tuple[Field, ...]) -> tuple[ContentType, str]:
-        """Return type and transfer encoding as the fields give them; the first of equal fields counts."""
+        """Return type and transfer encoding; the first of several equal fields counts."""
         kind = encoding = None
         for field in fields:
             if field.name == "content-type" and kind is None:

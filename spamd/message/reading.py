@@ -30,7 +30,8 @@ _NO_TEXT = ("text/css", "text/javascript", "text/x-vcard", "text/vcard")
 _TEXT_TYPES = ("message/", "text/")
 _CONTROL = re.compile(r"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
 _FOOTER = re.compile(
-    r"\n(?:_{30,}|-{50,}|={50,})[ \t]*\n(?=(?:.*\n){0,6}?.*(?:[Mm]ailing list|listinfo|[Uu]nsubscribe|lists?@))"
+    r"\n(?:_{30,}|-{50,}|={50,})[ \t]*\n"
+    r"(?=(?:.*\n){0,6}?.*(?:[Mm]ailing list|listinfo|[Uu]nsubscribe|lists?@))"
     r"(?:.*(?:\n|$)){1,12}\s*\Z"
 )
 _TAGGED_SUBJECT = re.compile(
@@ -203,7 +204,7 @@ class _Reader:
             self.defects["html cut"] = None
 
     def _without_data(self, text: str) -> str:
-        """Return the text without armour, uuencoded blocks and long runs of base64, and its footer."""
+        """Return the text without armour, uuencoded blocks, runs of base64 and list footer."""
         if "-----BEGIN " in text:
             text = _ARMOUR.sub("\n", _SIGNED.sub("", text))
         if "\nend" in text and "begin " in text:
@@ -216,7 +217,7 @@ class _Reader:
 
 
 def without_footer(text: str) -> str:
-    """Return the text without the footer that a mailing list put under it, where it is recognisable."""
+    """Return the text without the footer that a mailing list put under it, if recognisable."""
     tail = text[-2000:]
     footer = _FOOTER.search(tail) if "____" in tail or "-----" in tail or "=====" in tail else None
     return text if footer is None else text[: len(text) - len(tail) + footer.start() + 1]

@@ -17,7 +17,7 @@ INVISIBLE = regex.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
 )
-"""Characters that a reader doesn't see: fillers, joiners, direction marks, variation selectors, tags."""
+"""What a reader doesn't see: fillers, joiners, direction marks, variation selectors, tags."""
 
 _SPLIT = regex.compile(
     r"(?<=[\p{Latin}\p{Cyrillic}\p{Greek}])"
@@ -82,7 +82,7 @@ _SPACED = re.compile(r"(?<![^\W_])[$]?[A-Za-z](?:[ \t.*_\-]{1,2}[A-Za-z$]){3,24}
 
 
 def normalize(text: str) -> tuple[str, bool]:
-    """Return text without invisible characters and in NFKC, and whether a word was split by them."""
+    """Return text in NFKC without invisible characters, and whether these split a word."""
     if text.isascii():
         return text, False
     split = False
@@ -95,7 +95,7 @@ def normalize(text: str) -> tuple[str, bool]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of normalised text in order; character pairs where a script has no spaces."""
+    """Return the words of normalised text; character pairs where a script has no spaces."""
     if text.isascii():
         return _ascii_words(text)
     found = _WORD.findall(text)
@@ -122,8 +122,8 @@ def _ascii_words(text: str) -> list[str]:
 def unmasked(word: str) -> str | None:
     """Return what a reader takes a word for that borrows letters from another alphabet.
 
-    None for a word that hides nothing: one in Latin letters only, or one that holds letters no Latin
-    one looks like.
+    None for a word that hides nothing: one in Latin letters only, or one that holds letters no
+    Latin one looks like.
     """
     if word.isascii() or _OTHER.search(word) is None:
         return None

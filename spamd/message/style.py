@@ -71,7 +71,7 @@ ROOT = Style(hidden=False, gone=False, tiny=False, colour=(0, 0, 0), background=
 
 
 class Sheet:
-    """The styles of one page: what its style sheets hide, and its style attributes, read once each."""
+    """The styles of one page: what its sheets hide, and its style attributes, read once each."""
 
     def __init__(self) -> None:
         self._hiding: set[str] = set()  # ".class" and "#id"

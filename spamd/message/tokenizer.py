@@ -35,7 +35,7 @@ WITHOUT = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerOptions:
-    """What of a message becomes tokens. A change needs retraining: old lessons know other tokens."""
+    """What of a message becomes tokens. A change needs retraining: old lessons know others."""
 
     without: frozenset[str] = frozenset()
     """Groups left out: "route" (fields that tell the way: Received, Date, Message-ID, Return-Path,
@@ -132,7 +132,7 @@ class _Bag:
             self._letters(counts, text)
 
     def _fitting(self, mark: str, words: list[str]) -> list[str]:
-        """Return the words under a mark; of one that is too long only its start and length class."""
+        """Return the words under a mark; of one too long only its start and length class."""
         limit = self.limits.word_chars
         if words and max(map(len, words)) > limit:
             words = [
@@ -237,7 +237,7 @@ class _Bag:
     def _chosen(
         self, ids: NDArray[np.int64], places: NDArray[np.int64], kinds: NDArray[np.uint8]
     ) -> NDArray[np.int64]:
-        """Return the rows kept when there are too many; the module's docstring says which and why."""
+        """Return the rows kept when there are too many (see the module's docstring)."""
         room = self.limits.tokens
         text = (kinds & (Kind.WORD | Kind.PAIR)) != 0
         other = np.flatnonzero(~text)

@@ -48,8 +48,8 @@ class Link:
 def cut_out(text: str) -> tuple[list[str], str]:
     """Return the URLs that stand in running text, and the text without them.
 
-    Their pieces are tokens of another kind than words. The full stop or bracket behind a URL is none
-    of it. Looks for `://` and `www.` first: a search for the schemes costs ten times as much.
+    Their pieces are tokens of another kind than words. The full stop or bracket behind a URL is
+    none of it. Looks for `://` and `www.` first: a search for the schemes costs ten times as much.
     """
     spans = sorted(span for anchor in _ANCHORS if anchor in text for span in _spans(text, anchor))
     if not spans:
@@ -84,7 +84,7 @@ def _spans(text: str, anchor: str) -> Iterator[tuple[int, int]]:
 
 
 def take_apart(url: str) -> Link | None:
-    """Return the pieces of a URL as written, or None when it names nothing (`#top`, `about:blank`)."""
+    """Return the pieces of a URL, or None when it names nothing (`#top`, `about:blank`)."""
     url = _BLANKS.sub("", url[:2048])
     url = _DEFANGED.sub(".", url) if "[" in url or "(" in url else url
     match = _SCHEME.match(url)
@@ -165,7 +165,7 @@ def _suffixes() -> PublicSuffixList:
 
 @lru_cache(maxsize=4_096)  # 10 µs a look-up, and the same few hosts come again and again
 def registrable_domain(host: str) -> str:
-    """Return what somebody registered: "example.co.uk" of "www.example.co.uk", else the host itself."""
+    """Return what somebody registered ("example.co.uk" of "www.example.co.uk"), else the host."""
     if "." not in host or _ADDRESS4.match(host):
         return host
     return _suffixes().privatesuffix(host) or host

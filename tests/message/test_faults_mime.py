@@ -1,4 +1,4 @@
-"""Faults of other products in MIME and header parsing, one test per case of the fault collection."""
+"""Faults of other products in MIME and header parsing, one test per case."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Faults of other products in tokenising and obfuscation, one test per case of the fault collection."""
+"""Faults of other products in tokenising and obfuscation, one test per case."""
 
 import numpy as np
 import pytest
