@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from spamd.cli import config, evaluate, forget, scan, serve, train
+from spamd.cli import config, evaluate, forget, scan, serve, status, train
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import line, note
@@ -37,6 +37,7 @@ COMMANDS = (
     ("scan", scan.scan, JUDGE),
     ("explain", scan.explain, JUDGE),
     ("evaluate", evaluate.evaluate, JUDGE),
+    ("status", status.status, KEEP),
 )
 """Name, function, heading in the help page."""
 

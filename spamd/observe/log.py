@@ -228,4 +228,4 @@ class _Moment:
         self, _logger: object, _method: str, event: structlog.typing.EventDict
     ) -> structlog.typing.EventDict:
         moment = self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return {"time": moment, **event}
+        return {"time": moment, "event": event.pop("event"), **event}

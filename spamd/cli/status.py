@@ -1,0 +1,174 @@
+"""`spamd status`: what was learned, by whom, and what is missing."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spamd.cli.output import console, counted, json_line, line
+from spamd.cli.session import Session, session
+from spamd.cli.train import advices
+from spamd.observe.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spamd.bayes.counts import Totals
+    from spamd.ports import Held, LessonHead, Parked
+    from spamd.settings import Settings
+
+LAST = 5
+"""Lessons shown: enough to see whether the last ones did what they should."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the database says."""
+
+    database: str
+    totals: "Totals"
+    lessons: "Sequence[LessonHead]"
+    held: "Sequence[Held]"
+    parked: "Sequence[Parked]"
+
+
+def status(
+    context: typer.Context,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show what was learned, by whom, and what is missing.
+
+    Each lesson shows the probability of spam before and after it was learned: the proof that
+    teaching works. A correction is a lesson that the filter would have got wrong.
+    """
+    here = session(context)
+    state = asyncio.run(_state(here))
+    if as_json:
+        json_line(_as_json(state, here.settings))
+    else:
+        _print(state, here.settings)
+
+
+async def _state(here: Session) -> State:
+    from spamd.cli.opened import opened
+    from spamd.ports import Selection
+
+    async with opened(here) as store:
+        return State(
+            database=store.database.shown,
+            totals=await store.totals(),
+            lessons=await store.lessons(Selection()),
+            held=await store.held.held(),
+            parked=await store.mailboxes.parked(),
+        )
+
+
+def _corrections(lessons: "Sequence[LessonHead]") -> int:
+    """Return how many lessons contradicted what the filter thought before it learned them."""
+    return sum((head.before > 0.5) != (head.label == "spam") for head in lessons)
+
+
+def _missing(totals: "Totals", settings: "Settings") -> dict[str, int]:
+    decision = settings.decision
+    return {
+        "spam": max(0, decision.minimum_spam - totals.spam),
+        "ham": max(0, decision.minimum_ham - totals.ham),
+    }
+
+
+def _lesson(head: "LessonHead") -> dict[str, object]:
+    return {
+        "id": head.digest.hex(),
+        "time": head.time.isoformat(),
+        "label": str(head.label),
+        "source": head.source,
+        "actor": head.actor,
+        "before": head.before,
+        "after": head.after,
+    }
+
+
+def _as_json(state: State, settings: "Settings") -> dict[str, object]:
+    from spamd.bayes.decision import thresholds
+
+    totals, lessons = state.totals, state.lessons
+    return {
+        "database": state.database,
+        "corpus": {"spam": totals.spam, "ham": totals.ham, "tokens": totals.vocabulary},
+        "missing": _missing(totals, settings),
+        "thresholds": thresholds(settings.decision),
+        "lessons": {
+            "total": len(lessons),
+            "sources": Counter(head.source for head in lessons),
+            "corrections": _corrections(lessons),
+            "last": [_lesson(head) for head in lessons[-LAST:]],
+        },
+        "held": len(state.held),
+        "parked": len(state.parked),
+        "advice": advices(totals, settings),
+    }
+
+
+def _print(state: State, settings: "Settings") -> None:
+    from spamd.bayes.decision import thresholds
+
+    totals, lessons = state.totals, state.lessons
+    line(f"database     {state.database}")
+    line(
+        f"corpus       {totals.spam:,} spam and {totals.ham:,} ham{_ratio(totals)},"
+        f" {counted(totals.vocabulary, 'token')}"
+    )
+    bounds = thresholds(settings.decision)
+    ready = not any(_missing(totals, settings).values())
+    verdicts = ", ".join(f"{choice} from {p:.4f}" for choice, p in bounds.items())
+    line(f"verdicts     {verdicts if ready else 'not yet'}")
+    for advice in advices(totals, settings):
+        line(f"             {advice}")
+    line(f"lessons      {_sources(lessons)}")
+    if lessons:
+        wrong = _corrections(lessons)
+        share = 100 * wrong / len(lessons)
+        line(f"             {wrong:,} of them corrected the filter ({share:.1f} %)")
+    if state.held:
+        line(f"held         {counted(len(state.held), 'lesson')} for review: spamd feedback held")
+    if state.parked:
+        line(f"parked       {counted(len(state.parked), 'mail')} could not be learned")
+    if lessons:
+        _print_last(lessons[-LAST:])
+
+
+def _sources(lessons: "Sequence[LessonHead]") -> str:
+    """Return "120: 100 by imap, 20 by cli"."""
+    counts = Counter(head.source for head in lessons).most_common()
+    by = ", ".join(f"{number:,} by {source}" for source, number in counts)
+    return f"{len(lessons):,}: {by}" if by else "none"
+
+
+def _ratio(totals: "Totals") -> str:
+    if not totals.spam or not totals.ham:
+        return ""
+    spam, ham = max(1.0, totals.spam / totals.ham), max(1.0, totals.ham / totals.spam)
+    return f" (1 : {ham:.1f})" if ham > 1 else f" ({spam:.1f} : 1)"
+
+
+def _print_last(lessons: "Sequence[LessonHead]") -> None:
+    from rich import box
+    from rich.table import Table
+
+    line("\nThe last lessons: probability of spam before → after")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for title in ("time", "label", "before → after", "source", "by", "id"):
+        table.add_column(title, no_wrap=title != "by")
+    for head in reversed(lessons):
+        table.add_row(
+            f"{head.time.astimezone():%Y-%m-%d %H:%M}",
+            str(head.label),
+            f"{head.before:.4f} → {head.after:.4f}",
+            head.source,
+            printable(head.actor, limit=30),
+            head.digest.hex(),
+        )
+    console().print(table)
