@@ -40,6 +40,7 @@ from spamd.evaluation.rates import (
     rates,
     roca_interval,
 )
+from spamd.evaluation.thresholds import suggest
 from spamd.message.tokenizer import TokenizerOptions
 from spamd.sample import FactSchema, Label, Sample
 
@@ -148,6 +149,7 @@ class EvaluationResult:
             "heads": {name: found.to_json() for name, found in self.head_rates().items()},
             "windows": {name: found.to_json() for name, found in self.windows().items()},
             "intervals": {name: found.to_json() for name, found in self.intervals().items()},
+            "thresholds": [found.to_json() for found in suggest(self.fused)],
         }
 
 

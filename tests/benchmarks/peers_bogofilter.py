@@ -2,9 +2,11 @@
 
     python -m tests.benchmarks.peers_bogofilter INDEX [--seed N …] [--json]
     python -m tests.benchmarks.peers_bogofilter INDEX --unseen OTHER_INDEX
+    python -m tests.benchmarks.peers_bogofilter INDEX --attack [--seed N]
 
 The first form is the protocol "online": score, then learn, with the shipped settings. The second
-learns INDEX, then scores OTHER_INDEX. Both print the table that `spamd evaluate` prints for us.
+learns INDEX, then scores OTHER_INDEX. The third attacks it as `spamd evaluate --attack` attacks us.
+All print the tables that `spamd evaluate` prints for us.
 """
 
 import argparse
@@ -20,9 +22,12 @@ from typing import Self
 
 import numpy as np
 
+from spamd.evaluation.attack import AttackOptions, assault
 from spamd.evaluation.index import LabelledMail, read_index, shuffled
 from spamd.evaluation.protocol import WINDOWS
 from spamd.evaluation.rates import CALLED_HAM, CALLED_SPAM, CALLED_UNSURE, Outcomes, rates
+from spamd.evaluation.target import Calls, Floats, Lesson, Reader
+from spamd.message.tokenizer import TokenizerOptions
 from spamd.sample import Label
 
 PROGRAM = "bogofilter"
@@ -41,13 +46,18 @@ class Bogofilter:
 
     def __init__(self) -> None:
         shared = Path("/dev/shm")
-        self.folder = tempfile.mkdtemp(dir=shared if shared.is_dir() else None)
+        self._folder = tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None)
+        self.folder = self._folder.name
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.folder)
+        self.close()
+
+    def close(self) -> None:
+        """Remove the word list."""
+        self._folder.cleanup()
 
     def judge(self, raw: bytes) -> Judged:
         """Score one message; before the first lesson it can't, which counts as unsure."""
@@ -76,6 +86,37 @@ def log_odds(spamicity: float) -> float:
     if not 0.0 < spamicity < 1.0:
         return math.copysign(CERTAIN, spamicity - 0.5)
     return max(-CERTAIN, min(CERTAIN, math.log(spamicity) - math.log1p(-spamicity)))
+
+
+class Attacked:
+    """bogofilter as the target of attacks."""
+
+    def __init__(self) -> None:
+        self._peer: Bogofilter | None = None
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """Start anew from these messages."""
+        if self._peer is not None:
+            self._peer.close()
+        self._peer = Bogofilter()
+        for raw, label in lessons:
+            self._peer.learn(raw, label)
+
+    def judge(self, mails: Sequence[bytes]) -> tuple[Floats, Calls]:
+        """Score without learning."""
+        assert self._peer is not None, "learn comes first"
+        judged = [self._peer.judge(raw) for raw in mails]
+        odds = np.array([[odds] for odds, _ in judged])
+        return odds, np.array([[called] for _, called in judged], dtype=np.int8)
+
+
+def attacked(index: Sequence[LabelledMail], seed: int | None) -> None:
+    """Print what attacks do to bogofilter."""
+    mail = [(one.read(), one.label) for one in shuffled(index, seed)]
+    options = AttackOptions(seed=seed)
+    reader = Reader(TokenizerOptions(), options.jobs)
+    for row in assault(mail, options, reader, {"": Attacked}):
+        print(f"{row.attack:32}{row.caught:8.1f}{row.ham_lost:8.2f}{row.spam_called:8.1f}")
 
 
 def outcomes(labels: Sequence[Label], judged: Sequence[Judged]) -> Outcomes:
@@ -123,11 +164,15 @@ def main() -> None:
     parser.add_argument("index", type=Path)
     parser.add_argument("--seed", type=int, nargs="*", help="orders beside that of the index")
     parser.add_argument("--unseen", type=Path, help="score this index after learning the first")
+    parser.add_argument("--attack", action="store_true", help="attack it")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     if shutil.which(PROGRAM) is None:
         sys.exit(f"{PROGRAM} is not installed")
     index = read_index(given.index)
+    if given.attack:
+        attacked(index, given.seed[0] if given.seed else None)
+        return
     found: dict[str, dict[str, float | int]] = {}
     if given.unseen:
         found |= {"transfer": rates(transfer(index, read_index(given.unseen))).to_json()}
