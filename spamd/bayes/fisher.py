@@ -4,14 +4,17 @@
     S = C(−2 Σ ln(1−f), 2n)     small when they speak for spam
     I = (1 + H − S) / 2         Robinson's indicator
 
-C is the upper tail of the chi-squared distribution. The head's score is ln H − ln S: it orders mail
-as I does where I is not yet 0 or 1, and still orders it beyond, where I has run out of digits.
+C is the upper tail of the chi-squared distribution. The head's score is ln I/(1−I), computed from
+both tails in log space: it still orders mail where I itself has run out of digits and is 0 or 1. A
+message with strong clues of both kinds has H ≈ S ≈ 0 and I ≈ ½, "unsure"; ln H − ln S would be a
+large difference of large numbers and ranks mail far worse (E-003).
 
 Source: G. Robinson, "A Statistical Approach to the Spam Problem", Linux Journal 107 (2003).
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import exp, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +23,9 @@ from spamd.bayes.counts import TokenCounts, Totals
 
 EXTREME = 1e-9
 """No probability comes nearer to 0 or 1 than this before its logarithm is taken."""
+
+SURE = -1e6
+"""Stands for the logarithm of 0, so that every score is finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,34 +74,40 @@ def _log_factorials(size: int) -> NDArray[np.float64]:
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size, dtype=np.float64)))])
 
 
-def log_chi2_tail(statistic: float, tokens: int) -> float:
-    """Return ln C(x, 2n), the logarithm of the chi-squared upper tail for 2n degrees of freedom.
+def log_chi2_tails(statistic: float, tokens: int) -> tuple[float, float]:
+    """Return (ln C, ln (1 − C)), C the chi-squared upper tail for 2n degrees of freedom.
 
-        C(x, 2n) = e^(−m) Σ_{i<n} mⁱ/i!,   m = x/2
+        C(x, 2n) = e^(−m) Σ_{i<n} mⁱ/i!,    1 − C = e^(−m) Σ_{i≥n} mⁱ/i!,    m = x/2
 
-    summed in log space, since e^(−m) alone is 0 in floating point above m ≈ 745.
+    The smaller of the two is summed in log space (e^(−m) alone is 0 in floating point above m ≈
+    745), the other follows from it. So neither loses its digits, however near to 1 its twin comes.
     """
     m = statistic / 2
     if tokens == 0 or m <= 0:
-        return 0.0
-    size = 1 << max(10, (tokens - 1).bit_length())  # few sizes, so that the table is computed once
-    terms = np.arange(tokens) * np.log(m) - _log_factorials(size)[:tokens]
+        return 0.0, SURE
+    below = m < tokens
+    # Past n the terms fall at least by m/n each; what lies beyond twelve widths of √n is nothing.
+    start, stop = (tokens, tokens + 60 + 12 * int(tokens**0.5)) if below else (0, tokens)
+    factorials = _log_factorials(1 << max(12, stop.bit_length()))  # few sizes, each computed once
+    terms = np.arange(start, stop) * log(m) - factorials[start:stop]
     top = float(terms.max())
-    return min(0.0, top - m + float(np.log(np.exp(terms - top).sum())))
+    small = max(SURE, min(-1e-300, top - m + log(float(np.exp(terms - top).sum()))))
+    large = log1p(-exp(small)) if small > -700 else -exp(-700)
+    return (large, small) if below else (small, large)
 
 
-def combine(f: NDArray[np.float64]) -> tuple[float, float]:
-    """Return (ln H, ln S) of the tokens' probabilities."""
+def tails(f: NDArray[np.float64]) -> tuple[float, float, float, float]:
+    """Return ln H, ln (1 − H), ln S, ln (1 − S) of the tokens' probabilities."""
     f = np.clip(f, EXTREME, 1 - EXTREME)
-    log_h = log_chi2_tail(-2 * float(np.log(f).sum()), len(f))
-    log_s = log_chi2_tail(-2 * float(np.log1p(-f).sum()), len(f))
-    return log_h, log_s
+    log_h, log_not_h = log_chi2_tails(-2 * float(np.log(f).sum()), len(f))
+    log_s, log_not_s = log_chi2_tails(-2 * float(np.log1p(-f).sum()), len(f))
+    return log_h, log_not_h, log_s, log_not_s
 
 
-def indicator(f: NDArray[np.float64]) -> float:
-    """Return Robinson's I = (1 + H − S) / 2: near 1 spam, near 0 ham, near ½ both or neither."""
-    log_h, log_s = combine(f)
-    return (1 + float(np.exp(log_h)) - float(np.exp(log_s))) / 2
+def combine(f: NDArray[np.float64]) -> float:
+    """Return ln I/(1 − I) = ln (1 − S + H) − ln (1 − H + S), with all its digits."""
+    log_h, log_not_h, log_s, log_not_s = tails(f)
+    return float(np.logaddexp(log_not_s, log_h) - np.logaddexp(log_not_h, log_s))
 
 
 def chosen(
@@ -112,9 +124,8 @@ def chosen(
 def score(
     counts: TokenCounts, kinds: NDArray[np.uint8], totals: Totals, options: FisherOptions
 ) -> float:
-    """Return the head's score ln H − ln S; 0 while one of the labels was never trained."""
+    """Return the head's log-odds of spam; 0 while one of the labels was never trained."""
     if totals.spam == 0 or totals.ham == 0:
         return 0.0
     f = smoothed(counts, totals, options)
-    log_h, log_s = combine(f[chosen(f, counts, kinds, options)])
-    return log_h - log_s
+    return combine(f[chosen(f, counts, kinds, options)])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chi2  # type: ignore[import-untyped]  # it has no stubs of its own
 from sklearn.naive_bayes import MultinomialNB
 
 from spamd.bayes import fisher, graham, logistic, multinomial
@@ -245,14 +246,26 @@ def test_the_sum_is_divided_by_the_length_wanted(length: Length, factor: float) 
 def test_the_chi_squared_tail_is_that_of_robinsons_examples(tokens: str, expected: float) -> None:
     p = [float(token) for token in tokens.split()]
 
-    tail = exp(fisher.log_chi2_tail(-2 * sum(map(log, p)), len(p)))
+    tail = exp(fisher.log_chi2_tails(-2 * sum(map(log, p)), len(p))[0])
 
     assert tail == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_chi_squared_tail_stays_finite_far_out() -> None:
-    assert -1e5 < fisher.log_chi2_tail(1e5, 3) < -4e4
-    assert fisher.log_chi2_tail(10.0, 5000) == pytest.approx(0.0)
+@pytest.mark.parametrize("tokens", [1, 3, 30, 500])
+@pytest.mark.parametrize("ratio", [0.5, 0.9, 1.0, 1.1, 2.0])
+def test_both_chi_squared_tails_equal_scipys(tokens: int, ratio: float) -> None:
+    statistic = 2 * tokens * ratio
+
+    upper, lower = fisher.log_chi2_tails(statistic, tokens)
+
+    assert upper == pytest.approx(chi2.logsf(statistic, 2 * tokens), rel=1e-9, abs=1e-9)
+    assert lower == pytest.approx(chi2.logcdf(statistic, 2 * tokens), rel=1e-9, abs=1e-9)
+
+
+def test_the_chi_squared_tails_stay_finite_far_out() -> None:
+    assert -1e5 < fisher.log_chi2_tails(1e5, 3)[0] < -4e4
+    assert -1e5 < fisher.log_chi2_tails(1e-5, 5000)[1] < -4e4
+    assert fisher.log_chi2_tails(10.0, 5000)[0] == pytest.approx(0.0)
 
 
 def test_robinsons_f_pulls_rare_tokens_to_x() -> None:
@@ -273,9 +286,21 @@ def test_fisher_is_mirrored_when_ham_and_spam_swap(pairs: list[tuple[int, int]])
     assert fisher.score(forth, words(len(pairs)), TEN, options) == pytest.approx(mirrored, abs=1e-6)
 
 
-def test_the_indicator_is_half_without_evidence_and_near_one_with_much() -> None:
-    assert fisher.indicator(np.zeros(0)) == 0.5
-    assert fisher.indicator(np.full(30, 0.99)) > 0.999999
+def test_fisher_is_unsure_without_evidence_and_with_strong_evidence_of_both_kinds() -> None:
+    assert fisher.combine(np.zeros(0)) == 0.0
+    assert abs(fisher.combine(np.array([0.999] * 20 + [0.001] * 20))) < 1e-3
+
+
+def test_fisher_is_robinsons_indicator_as_log_odds() -> None:
+    p = np.array([0.9, 0.7, 0.6, 0.2])
+    h, s = (chi2.sf(-2 * np.log(side).sum(), 2 * len(p)) for side in (p, 1 - p))
+    indicator = (1 + h - s) / 2
+
+    assert fisher.combine(p) == pytest.approx(log(indicator / (1 - indicator)))
+
+
+def test_fisher_ranks_mail_beyond_the_digits_of_the_indicator() -> None:
+    assert fisher.combine(np.full(300, 0.999)) > fisher.combine(np.full(200, 0.999)) > 100
 
 
 # Logistic
