@@ -13,6 +13,7 @@ from spamd.bayes.model import Effect
 from spamd.ports import Lesson, LessonHead, Selection
 from spamd.sample import Label
 from spamd.storage.blobs import (
+    BlobError,
     chosen,
     decode_floats,
     decode_sample,
@@ -65,8 +66,16 @@ async def lessons(connection: AsyncConnection, digests: Sequence[bytes]) -> dict
     return found
 
 
-async def walk(connection: AsyncConnection) -> AsyncGenerator[list[Lesson]]:
-    """Give all lessons in the order of learning, some hundreds at a time."""
+async def walk(
+    connection: AsyncConnection, damaged: list[bytes] | None = None
+) -> AsyncGenerator[list[Lesson]]:
+    """Give all lessons in the order of learning, some hundreds at a time.
+
+    The digests of lessons that can't be read are added to `damaged`; without that list they raise.
+
+    Raises:
+        BlobError: a sample is damaged.
+    """
     last = 0
     while True:
         statement = (
@@ -80,7 +89,15 @@ async def walk(connection: AsyncConnection) -> AsyncGenerator[list[Lesson]]:
         if not rows:
             return
         last = rows[-1].id
-        yield [_lesson(row) for row in rows]
+        whole = []
+        for row in rows:
+            try:
+                whole.append(_lesson(row))
+            except BlobError:
+                if damaged is None:
+                    raise
+                damaged.append(row.digest)
+        yield whole
 
 
 async def history(connection: AsyncConnection, window: int) -> ScoreHistory:

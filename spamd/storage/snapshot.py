@@ -33,6 +33,7 @@ from spamd.storage.blobs import add_gram_changes, decode_ids
 from spamd.storage.engine import Database
 from spamd.storage.parts import Standing
 from spamd.storage.tables import change
+from spamd.training import distinct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,7 +130,7 @@ class Snapshot:
         ).all()
         if len(since) != standing.revision - mine.revision:
             return None
-        ids = np.unique(np.concatenate([decode_ids(row.tokens) for row in since]))
+        ids = distinct(decode_ids(row.tokens) for row in since)
         rows = await tokens.load(connection, ids)
         written = await parts.grams_revision(connection)
         return Update(

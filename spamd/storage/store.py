@@ -8,6 +8,7 @@ store.mailboxes, store.held, store.leases
 await store.close()
 """
 
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -20,13 +21,17 @@ from spamd.ports import Clock, LessonHead, Selection
 from spamd.sample import FactSchema
 from spamd.storage import journal, parts
 from spamd.storage.engine import Database
+from spamd.storage.export import Imported, export_file, import_file
 from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
 from spamd.storage.migrate import check_schema, upgrade
 from spamd.storage.options import DatabaseOptions
+from spamd.storage.prune import Pruned, PruneOptions, prune
+from spamd.storage.reset import reset
 from spamd.storage.scans import Scans
 from spamd.storage.snapshot import Snapshot
 from spamd.storage.tables import corpus
+from spamd.storage.verify import Findings, verify
 from spamd.storage.work import Resident, SqlUnitOfWork, load_model
 
 
@@ -103,6 +108,30 @@ class Store:
         async with self.database.reading() as connection:
             found: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
             return found
+
+    async def verify(self) -> Findings:
+        """Return what in the tables does not agree with the journal."""
+        return await verify(self.database, self._resident.schema)
+
+    async def prune(self, options: PruneOptions, *, dry_run: bool) -> Pruned:
+        """Let go of old rare words, old scans and old `change` rows, or only count them."""
+        return await prune(self.database, self._clock, options, dry_run=dry_run)
+
+    async def reset(self, folder: Path) -> Path:
+        """Forget all lessons; return the copy that was made before (see `reset.reset`)."""
+        return await reset(self.database, self._clock, folder)
+
+    async def export_file(self, path: Path) -> int:
+        """Write all lessons to a new text file; return how many."""
+        return await export_file(self.database, path)
+
+    async def import_file(self, path: Path) -> Imported:
+        """Add the lessons of a file that `export_file` wrote.
+
+        Raises:
+            FormatError: it is no export of ours.
+        """
+        return await import_file(self.unit_of_work, path)
 
     async def close(self) -> None:
         """Write the scans that wait, then close all connections."""

@@ -9,7 +9,7 @@ from spamd.bayes.model import BayesOptions
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
 from spamd.sample import Label
-from spamd.storage import tables
+from spamd.storage import journal, tables
 from spamd.storage.engine import Database
 from spamd.storage.work import Resident, SqlUnitOfWork
 from spamd.training import Outcome, Result, Trainer, TrainingOptions
@@ -95,8 +95,6 @@ async def counts(
 
 async def weight_sum(database: Database) -> dict[int, int]:
     """Return the weight of each token as the journal tells: the sum of its lessons' steps."""
-    from spamd.storage import journal
-
     weights: dict[int, int] = {}
     async with database.reading() as connection:
         async for lessons in journal.walk(connection):
@@ -114,3 +112,31 @@ def same_sample(first: Features, second: Features) -> bool:
         if one.dtype != other.dtype or not np.array_equal(one, other):
             return False
     return list(first.texts) == list(second.texts)
+
+
+async def journal_rows(database: Database) -> list[tuple[object, ...]]:
+    """Return the whole journal, samples included, in the order of learning."""
+    rows: list[tuple[object, ...]] = []
+    async with database.reading() as connection:
+        async for lessons in journal.walk(connection):
+            for lesson in lessons:
+                sample, effect = lesson.sample, lesson.effect
+                rows.append(
+                    (
+                        lesson.digest,
+                        lesson.label,
+                        lesson.source,
+                        lesson.actor,
+                        lesson.sender_domain,
+                        lesson.time,
+                        effect.scores.tolist(),
+                        (effect.probability_before, effect.probability_after),
+                        (effect.step, effect.gram_step),
+                        list(lesson.texts),
+                        sample.occurrences.tolist(),
+                        sample.kinds.tolist(),
+                        (sample.discrete.tolist(), sample.continuous.tolist()),
+                        sample.grams.tolist(),
+                    )
+                )
+    return rows

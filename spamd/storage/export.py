@@ -1,0 +1,272 @@
+"""Export and import of everything that was taught, as text; an import gives back the same rows.
+
+One JSON object a line, in UTF-8; the name may end in .gz:
+
+    {"spamd": "journal", "version": 1}
+    {"digest": "…", "label": "spam", "source": "imap", …, "tokens": [["word", 2, 1], …]}   a lesson
+    {"lessons": 6046}                                                                     the end
+
+A token is its text, its occurrences and its kinds (`sample.Kind`). Lessons stand in the order of
+learning with their steps and scores, so an import adds exactly what they added then; nothing is
+scored again. Into a database that holds lessons already an import adds: a mail that is known there
+keeps its lesson. A line that can't be read is skipped, counted and named; a file that ends early is
+imported as far as it goes, and said to be incomplete.
+"""
+
+import base64
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import numpy as np
+
+from spamd.bayes.model import Effect
+from spamd.message.facts import SCHEMA
+from spamd.message.features import Texts
+from spamd.ports import Lesson, Selection, UnitOfWork
+from spamd.sample import Label, Sample
+from spamd.storage import journal
+from spamd.storage.blobs import token_ids
+from spamd.storage.engine import Database
+from spamd.storage.verify import replay
+from spamd.training import distinct
+
+HEAD = {"spamd": "journal", "version": 1}
+
+BATCH = 500
+"""Lessons per transaction of an import."""
+
+NAMED = 20
+"""Lines that can't be read are named up to this many, and counted beyond."""
+
+
+class FormatError(ValueError):
+    """The text is not what it should be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an import did.
+
+    faults     one sentence for each line that was skipped, the first few
+    complete   whether the end of the file was there
+    """
+
+    learned: int
+    known: int
+    skipped: int
+    faults: tuple[str, ...]
+    complete: bool
+
+
+async def export(database: Database, out: TextIO) -> int:
+    """Write all lessons; return how many."""
+    number = 0
+    out.write(json.dumps(HEAD) + "\n")
+    async with database.reading() as connection:
+        async for lessons in journal.walk(connection):
+            out.writelines(
+                json.dumps(_to_json(lesson), ensure_ascii=False) + "\n" for lesson in lessons
+            )
+            number += len(lessons)
+    out.write(json.dumps({"lessons": number}) + "\n")
+    return number
+
+
+async def export_file(database: Database, path: Path) -> int:
+    """Write all lessons to a file that must not exist yet, readable for its owner only."""
+    with _created(path) as out:
+        return await export(database, out)
+
+
+async def import_file(unit_of_work: Callable[[], UnitOfWork], path: Path) -> Imported:
+    """Add the lessons of a file.
+
+    Raises:
+        FormatError: it is no export of ours.
+    """
+    with _opened(path) as lines:
+        return await import_lines(unit_of_work, lines)
+
+
+async def import_lines(unit_of_work: Callable[[], UnitOfWork], lines: TextIO) -> Imported:
+    """Add the lessons of a text, some hundreds in each transaction.
+
+    Raises:
+        FormatError: it is no export of ours.
+    """
+    reader = _Reader(lines)
+    learned = known = 0
+    for batch in reader.batches():
+        fresh = await _add(unit_of_work, batch)
+        learned += fresh
+        known += len(batch) - fresh
+    return Imported(
+        learned=learned,
+        known=known,
+        skipped=reader.skipped,
+        faults=tuple(reader.faults),
+        complete=reader.complete,
+    )
+
+
+async def _add(unit_of_work: Callable[[], UnitOfWork], batch: list[Lesson]) -> int:
+    """Add lessons of mails that are not known yet; return how many."""
+    lessons = {lesson.digest: lesson for lesson in batch}
+    async with unit_of_work() as work:
+        known = await work.listed(Selection(digests=tuple(lessons)))
+        for head in known:
+            del lessons[head.digest]
+        fresh = list(lessons.values())
+        if fresh:
+            model = await work.model(distinct(lesson.sample.ids for lesson in fresh))
+            replay(model, fresh)
+            await work.commit(fresh, [])
+    return len(fresh)
+
+
+class _Reader:
+    """Reads lessons from lines, past those that can't be read."""
+
+    def __init__(self, lines: TextIO) -> None:
+        self._lines = lines
+        self.skipped = 0
+        self.faults: list[str] = []
+        self.complete = False
+
+    def batches(self) -> Iterator[list[Lesson]]:
+        """Give the lessons, some hundreds at a time."""
+        batch: list[Lesson] = []
+        for lesson in self._lessons():
+            batch.append(lesson)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _lessons(self) -> Iterator[Lesson]:
+        try:
+            head = json.loads(self._lines.readline())
+        except ValueError as error:
+            raise FormatError("this is no export of spamd: its first line is no JSON") from error
+        if head != HEAD:
+            raise FormatError(f"this is no export of spamd that this version knows: {head}")
+        number = 0
+        for line_number, line in enumerate(self._lines, start=2):
+            try:
+                row = json.loads(line)
+                if row.keys() == {"lessons"}:
+                    self.complete = row["lessons"] == number + self.skipped
+                    return
+                lesson = _from_json(row)
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+                self.skipped += 1
+                if len(self.faults) < NAMED:
+                    self.faults.append(f"line {line_number}: {error}")
+                continue
+            number += 1
+            yield lesson
+
+
+def _line(lesson: Lesson) -> str:
+    return json.dumps(_to_json(lesson), ensure_ascii=False) + "\n"
+
+
+def _to_json(lesson: Lesson) -> dict[str, object]:
+    sample = lesson.sample
+    return {
+        "digest": lesson.digest.hex(),
+        "label": lesson.label.value,
+        "source": lesson.source,
+        "actor": lesson.actor,
+        "sender_domain": lesson.sender_domain,
+        "time": lesson.time.isoformat(),
+        "before": lesson.effect.probability_before,
+        "after": lesson.effect.probability_after,
+        "step": lesson.effect.step,
+        "gram_step": lesson.effect.gram_step,
+        "scores": lesson.effect.scores.tolist(),
+        "facts": sample.discrete.tolist(),
+        "numbers": sample.continuous.tolist(),
+        "grams": base64.b64encode(sample.grams.astype("<u4").tobytes()).decode(),
+        "tokens": [
+            [text, occurrences, kinds]
+            for text, occurrences, kinds in zip(
+                lesson.texts, sample.occurrences.tolist(), sample.kinds.tolist(), strict=True
+            )
+        ],
+    }
+
+
+def _from_json(row: dict[str, Any]) -> Lesson:
+    texts = texts_of([text for text, _, _ in row["tokens"]])
+    ids = token_ids(texts)
+    order = np.argsort(ids)
+    if len(ids) and not (np.diff(ids[order]) > 0).all():
+        raise FormatError("a token stands there twice")
+    occurrences = np.array([occurrences for _, occurrences, _ in row["tokens"]], dtype=np.uint8)
+    kinds = np.array([kinds for _, _, kinds in row["tokens"]], dtype=np.uint8)
+    time = datetime.fromisoformat(row["time"])
+    if time.tzinfo is None:
+        raise FormatError("the time has no zone")
+    discrete = np.array(row["facts"], dtype=np.uint8)
+    if len(discrete) != len(SCHEMA.sizes) or not (discrete < np.array(SCHEMA.sizes)).all():
+        raise FormatError("the facts are not those that this version knows")
+    continuous = np.array(row["numbers"], dtype=np.int64)
+    if len(continuous) != len(SCHEMA.continuous):
+        raise FormatError("the numbers are not those that this version knows")
+    return Lesson(
+        digest=bytes.fromhex(row["digest"]),
+        label=Label(row["label"]),
+        source=str(row["source"]),
+        actor=str(row["actor"]),
+        sender_domain=str(row["sender_domain"]),
+        time=time,
+        effect=Effect(
+            scores=np.array(row["scores"], dtype=np.float64),
+            probability_before=float(row["before"]),
+            probability_after=float(row["after"]),
+            step=int(row["step"]),
+            gram_step=int(row["gram_step"]),
+        ),
+        sample=Sample(
+            ids=ids[order],
+            occurrences=occurrences[order],
+            kinds=kinds[order],
+            discrete=discrete,
+            continuous=continuous,
+            grams=np.frombuffer(base64.b64decode(row["grams"]), "<u4").astype(np.uint32),
+        ),
+        texts=Texts(texts.words, texts.first[order], texts.second[order]),
+    )
+
+
+def texts_of(texts: list[str]) -> Texts:
+    """Return texts of tokens, pairs among them, as words and places."""
+    places: dict[str, int] = {}
+    first = np.zeros(len(texts), np.int32)
+    second = np.full(len(texts), -1, np.int32)
+    for number, text in enumerate(texts):
+        one, space, other = text.partition(" ")
+        first[number] = places.setdefault(one, len(places))
+        if space:
+            second[number] = places.setdefault(other, len(places))
+    return Texts(tuple(places), first, second)
+
+
+def _created(path: Path) -> TextIO:
+    path.touch(mode=0o600, exist_ok=False)
+    if path.suffix == ".gz":
+        return cast("TextIO", gzip.open(path, "wt", encoding="utf-8", newline="\n"))
+    return path.open("w", encoding="utf-8", newline="\n")
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return cast("TextIO", gzip.open(path, "rt", encoding="utf-8", newline="\n"))
+    return path.open(encoding="utf-8", newline="\n")

@@ -1,0 +1,231 @@
+"""verify, prune, reset, export and import."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from spamd.message.facts import SCHEMA
+from spamd.message.features import Features
+from spamd.storage.engine import Database
+from spamd.storage.export import FormatError, export_file, import_file
+from spamd.storage.options import DatabaseOptions
+from spamd.storage.prune import PruneOptions, prune
+from spamd.storage.reset import reset
+from spamd.storage.verify import verify
+from spamd.training import Result
+from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, journal_rows, mail
+
+WORDS = [f"word{number}" for number in range(60)]
+
+
+def mails(number: int, start: int = 0) -> list[Features]:
+    return [
+        mail(f"mail {n}", " ".join(WORDS[(n * 7 + k * k) % 60] for k in range(12)))
+        for n in range(start, start + number)
+    ]
+
+
+async def do(database: Database, statement: str) -> None:
+    async with database.writing() as connection:
+        await connection.execute(text(statement))
+
+
+async def test_verify_agrees_after_lessons_corrections_and_forgetting(desk: Desk) -> None:
+    await desk.train(SPAM, *mails(5))
+    await desk.train(HAM, *mails(9, 2))
+    await desk.forget(*mails(2, 4))
+    findings = await verify(desk.database, SCHEMA)
+    assert findings.faults == ()
+    assert findings.lessons == 9
+    assert findings.tokens > 60
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (
+            "UPDATE token SET spam = spam + 1, spam_occurrences = spam_occurrences + 1",
+            "other counts",
+        ),
+        ("DELETE FROM token", "tokens of lessons are missing"),
+        ("INSERT INTO token VALUES (5, 1, 0, 1, 0, 0)", "1 tokens are stored that no lesson holds"),
+        ("UPDATE corpus SET spam = spam + 1", "the totals are"),
+        ("UPDATE fact SET ham = ham + 1", "counts of the facts"),
+        ("UPDATE lesson SET gram_step = gram_step + 1", "weights of the character grams"),
+        ("UPDATE sample SET content = '\\x00'", "can't be read"),
+        ("DELETE FROM lesson", "no lesson holds"),
+    ],
+)
+async def test_verify_names_what_does_not_agree(desk: Desk, damage: str, fault: str) -> None:
+    await desk.train(SPAM, *mails(3))
+    await do(desk.database, damage)
+    findings = await verify(desk.database, SCHEMA)
+    assert any(fault in found for found in findings.faults), findings.faults
+
+
+async def test_prune_lets_old_rare_words_go_and_verify_still_agrees(
+    desk: Desk, clock: FixedClock
+) -> None:
+    old = mail("once", "zyzzyva quux common")
+    await desk.train(SPAM, old, mail("twice", "common"))
+    clock.advance(days=200)
+    young = mail("young", "fresh common")
+    await desk.train(HAM, young)
+    options = PruneOptions(unseen_days=180, seen_in=1, floor=0)
+    before = await counts(desk.database)
+    planned = await prune(desk.database, clock, options, dry_run=True)
+    assert await counts(desk.database) == before
+    done = await prune(desk.database, clock, options, dry_run=False)
+    assert (planned.examined, planned.removed, planned.lessons) == (
+        done.examined,
+        done.removed,
+        done.lessons,
+    )
+    assert done.removed > 2
+    assert (await verify(desk.database, SCHEMA)).faults == ()
+    # What was pruned is gone from the lesson too, so it can still be taken back exactly.
+    await desk.forget(old, mail("twice", "common"), young)
+    assert (await counts(desk.database))["token"] == []
+
+
+async def test_d21_prune_keeps_a_floor_and_the_words_seen_last(
+    desk: Desk, clock: FixedClock
+) -> None:
+    for number, day in enumerate((0, 1, 2)):
+        clock.advance(days=day)
+        await desk.train(SPAM, mail(f"m{number}", f"only{number}"))
+    clock.advance(days=300)
+    await desk.train(SPAM, mail("newest", "here"))
+    everything = len((await counts(desk.database))["token"])
+    options = PruneOptions(unseen_days=180, seen_in=1, floor=everything - 1)
+    done = await prune(desk.database, clock, options, dry_run=False)
+    assert done.removed == 1
+    assert done.spared > 0
+    assert len((await counts(desk.database))["token"]) == everything - 1
+
+
+async def test_d21_a_clock_that_jumped_a_year_expires_nothing(
+    desk: Desk, clock: FixedClock
+) -> None:
+    await desk.train(SPAM, *mails(3))
+    clock.advance(days=366)
+    options = PruneOptions(unseen_days=180, seen_in=100, floor=0)
+    assert (await prune(desk.database, clock, options, dry_run=False)).removed == 0
+
+
+async def test_d22_prune_reports_what_it_examined(database: Database, clock: FixedClock) -> None:
+    nothing = await prune(database, clock, PruneOptions(), dry_run=False)
+    assert (nothing.examined, nothing.removed) == (0, 0)
+
+
+async def test_d10_after_a_reset_everything_can_be_taught_again(
+    desk: Desk, clock: FixedClock, tmp_path: Path
+) -> None:
+    taught = mails(4)
+    await desk.train(SPAM, *taught)
+    full = await counts(desk.database)
+    copy = await reset(desk.database, clock, tmp_path)
+    assert copy.exists()
+    empty = await counts(desk.database)
+    assert (empty["token"], empty["fact"], empty["lesson"]) == ([], [], [])
+    assert await desk.probability(taught[0]) == pytest.approx(0.5, abs=0.2)
+    assert await desk.train(SPAM, *taught) == [Result.LEARNED] * 4
+    assert await counts(desk.database) == full
+
+
+async def test_the_copy_made_before_a_reset_holds_what_was_taught(
+    desk: Desk, clock: FixedClock, tmp_path: Path
+) -> None:
+    await desk.train(SPAM, *mails(4))
+    full = await counts(desk.database, weights=True)
+    copy = await reset(desk.database, clock, tmp_path)
+    if desk.database.is_sqlite:
+        restored = await Database.open(DatabaseOptions(url=f"sqlite:///{copy}"))
+        assert await counts(restored, weights=True) == full
+        await restored.close()
+    else:
+        await import_file(desk.work, copy)
+        assert await counts(desk.database, weights=True) == full
+
+
+@pytest.mark.parametrize("name", ["all.jsonl", "all.jsonl.gz"])
+async def test_d28_export_and_import_round_trip_exactly(
+    desk: Desk, clock: FixedClock, tmp_path: Path, name: str
+) -> None:
+    await desk.train(
+        SPAM, *mails(5), mail("Größe \0", "Straße \u4f60\u597d\u4e16\u754c e\u0301 \U0001f600")
+    )
+    await desk.train(HAM, *mails(5, 3), source="imap", actor="anna@example.org")
+    full = await counts(desk.database, weights=True)
+    journal = await journal_rows(desk.database)
+    assert await export_file(desk.database, tmp_path / name) == 9
+    await reset(desk.database, clock, tmp_path)
+    done = await import_file(desk.work, tmp_path / name)
+    assert (done.learned, done.known, done.skipped, done.complete) == (9, 0, 0, True)
+    assert await counts(desk.database, weights=True) == full
+    assert await journal_rows(desk.database) == journal
+    assert (await verify(desk.database, SCHEMA)).faults == ()
+
+
+async def test_d28_an_import_into_a_full_database_adds_what_is_missing(
+    desk: Desk, tmp_path: Path
+) -> None:
+    await desk.train(SPAM, *mails(6))
+    await export_file(desk.database, tmp_path / "six")
+    await desk.forget(*mails(3))
+    await desk.train(HAM, mail("mail 5", "not the same"), *mails(2, 10))
+    done = await import_file(desk.work, tmp_path / "six")
+    assert (done.learned, done.known) == (3, 3)
+    assert (await verify(desk.database, SCHEMA)).faults == ()
+    again = await import_file(desk.work, tmp_path / "six")
+    assert (again.learned, again.known) == (0, 6)
+
+
+async def test_d25_a_line_that_cant_be_read_is_skipped_counted_and_named(
+    desk: Desk, clock: FixedClock, tmp_path: Path
+) -> None:
+    await desk.train(SPAM, *mails(4))
+    whole = tmp_path / "whole"
+    await export_file(desk.database, whole)
+    lines = whole.read_text().splitlines(keepends=True)
+    broken = json.loads(lines[2])
+    broken["tokens"].append(broken["tokens"][0])
+    foreign = json.loads(lines[3])
+    foreign["facts"] = [0]
+    lines[1:4] = ["{nonsense\n", json.dumps(broken) + "\n", json.dumps(foreign) + "\n"]
+    (tmp_path / "broken").write_text("".join(lines))
+    await reset(desk.database, clock, tmp_path)
+    done = await import_file(desk.work, tmp_path / "broken")
+    assert (done.learned, done.skipped, done.complete) == (1, 3, True)
+    assert [fault.split(":")[0] for fault in done.faults] == ["line 2", "line 3", "line 4"]
+
+
+async def test_an_import_of_half_a_file_says_so(
+    desk: Desk, clock: FixedClock, tmp_path: Path
+) -> None:
+    await desk.train(SPAM, *mails(4))
+    await export_file(desk.database, tmp_path / "whole")
+    half = (tmp_path / "whole").read_text().splitlines(keepends=True)[:3]
+    (tmp_path / "half").write_text("".join(half))
+    await reset(desk.database, clock, tmp_path)
+    done = await import_file(desk.work, tmp_path / "half")
+    assert (done.learned, done.complete) == (2, False)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "v\t3\tdb_version\n", '{"spamd": "journal", "version": 9}\n']
+)
+async def test_another_programs_file_is_refused(desk: Desk, tmp_path: Path, content: str) -> None:
+    (tmp_path / "other.gz").write_bytes(gzip.compress(content.encode()))
+    with pytest.raises(FormatError, match="this is no export of spamd"):
+        await import_file(desk.work, tmp_path / "other.gz")
+
+
+async def test_an_export_never_replaces_a_file(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("precious")
+    with pytest.raises(FileExistsError):
+        await export_file(desk.database, tmp_path / "there")
+    assert (tmp_path / "there").read_text() == "precious"
