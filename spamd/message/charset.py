@@ -56,6 +56,7 @@ KNOWN = {name: codec for name, codec in _CODECS.items() if codec not in _NOT_CHA
 """Charset label, lower case and with `_` for every other sign → Python codec."""
 
 _STATEFUL = {"utf_7", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be", "hz"}
+_ISO_2022 = re.compile(rb"\x1b\$[@B()A]|\x1b\([BJI]")  # RFC 1468, RFC 1557: shift sequences
 _GUESS_BYTES = 1024  # chardet takes 2 ms for them; more bytes changed no guess
 _ENOUGH = 24  # high bytes that a guess by statistics needs
 _LOW_BYTES = bytes(range(128))
@@ -81,20 +82,23 @@ def codec_of(label: str) -> str | None:
 def decode(data: bytes, label: str = "") -> Decoded:
     """Return the text of `data`, which its sender labelled `label` ("" when it did not)."""
     codec = codec_of(label)
-    if data.isascii() and codec not in _STATEFUL and (b"\x1b" not in data):
-        return Decoded(_clean(data.decode("ascii")), "ascii", bool(label) and codec is None)
+    unknown = bool(label) and codec is None
+    if b"\x1b" in data and codec not in _STATEFUL and _ISO_2022.search(data) is not None:
+        codec = "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_ext"
+        return Decoded(_clean(data.decode(codec, "replace")), codec, unknown)
+    if data.isascii() and codec not in _STATEFUL:
+        return Decoded(_clean(data.decode("ascii")), "ascii", unknown)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return Decoded(_clean(data.decode("utf_16", "replace")), "utf_16")
-    if codec not in _STATEFUL and b"\x1b" not in data:
+    if codec not in _STATEFUL:
         try:
-            return Decoded(_clean(data.decode("utf_8")), "utf_8", bool(label) and codec is None)
+            return Decoded(_clean(data.decode("utf_8")), "utf_8", unknown)
         except UnicodeDecodeError:
             pass
-    if codec is None and b"\x1b" in data:
-        codec = "iso2022_jp_ext"
     if codec is not None:
         text = _clean(data.decode(codec, "replace"))
-        if text.count("\ufffd") * 20 <= len(text) or (codec == "utf_8" and not _mostly_high(data)):
+        high = len(data.translate(None, _LOW_BYTES))
+        if text.count("\ufffd") * 8 <= max(high, len(text) // 4 if codec in _STATEFUL else 0):
             return Decoded(text, codec)
     return _guess(data)
 

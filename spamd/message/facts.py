@@ -134,7 +134,8 @@ def discrete(message: Message, reading: Reading) -> NDArray[np.uint8]:
 def continuous(message: Message, reading: Reading, tokens: int) -> NDArray[np.int64]:
     """Return the continuous facts in units of 1/1024.
 
-    size = log2(1 + bytes)    words = log2(1 + tokens)    links_per_kb = log2(1 + links / kB)
+    size = log2(1 + bytes of the parts)           words = log2(1 + tokens)
+    links_per_kb = log2(1 + links / kB of text)
     capitals, digits, foreign = shares of letters, characters, characters, each 0 … 1
     """
     text = reading.text
@@ -145,7 +146,7 @@ def continuous(message: Message, reading: Reading, tokens: int) -> NDArray[np.in
     digits = size - len(data.translate(None, _DIGITS))
     foreign = 0 if text.isascii() else data.count(b"?") - text.count("?")
     values = (
-        math.log2(1 + message.size_bytes),
+        math.log2(1 + sum([len(part.body) for part in message.parts])),
         math.log2(1 + tokens),
         capitals / max(1, capitals + small),
         digits / max(1, size),

@@ -20,12 +20,12 @@ from spamd.message.limits import Limits
 from spamd.message.parser import Field, Message
 
 _FOREIGN = re.compile(
-    r"x-(?:.*spam|.*virus|.*scan|amavis|rspamd|bogosity|crm114|dspam|sa-|asg-|barracuda|ironport|proofpoint"
+    r"x-(?:.*spam|mime-autoconverted|.*virus|.*scan|amavis|rspamd|bogosity|crm114|dspam|sa-|asg-|barracuda|ironport|proofpoint"
     r"|forefront|microsoft-|ms-|exchange-|gmail-|gm-|google-|evolution|mozilla-|uid|keywords|status|sieve|dovecot"
     r"|original-to|delivered-to|envelope|real-to|rcpt-to|apparently-|resent|received|authentic|policyd|greylist|hashcash"
     r"|virtual|getmail|fetchmail|account-key|imap|pstn|perlmx|mailscanner|mimedefang|pyzor|razor|dcc|rbl|sonic|cron-)"
     r"|(?:delivered-to|return-path|received|received-spf|status|date|delivery-date|lines|xref|path|nntp-.*|bcc|envelope-.*"
-    r"|original-recipient|resent-.*|authentication-results|arc-.*|dkim-signature|domainkey-signature|list-archive"
+    r"|original-recipient|resent-.*|authentication-results|arc-.*|list-archive"
     r"|content-length|auto-submitted-by|old-.*|replied|forwarded|content-transfer-encoding|errors-to)$"
 )
 """Names of fields that later hops, mailboxes and other filters own: no tokens at all."""
@@ -46,7 +46,7 @@ _ADDRESSES = ("from", "to", "cc", "reply-to", "sender")
 _ADDRESS = re.compile(r"<?([^\s<>@,;:\"()]{1,64})@([^\s<>@,;:\"()]{1,255})>?")
 _MAX_ADDRESSES = 20  # of one field; a longer list says no more than its start
 _MARKED_WHOLE = ("x-mailer", "user-agent", "precedence", "importance", "x-priority", "mime-version")
-_SIGNED = ("dkim-signature", "domainkey-signature", "arc-seal")
+_SIGNED = ("dkim-signature", "domainkey-signature")
 _RUNS = re.compile(r"[0-9A-Fa-f]{2,}|[0-9]")
 _ZONE = re.compile(rb"([+-][0-9]{4})[^0-9]*$")
 

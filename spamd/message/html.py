@@ -31,8 +31,8 @@ _RAW = _TEXTUAL | {"script", "style", "iframe", "noembed", "noframes"}
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _BREAKS = _names(
     "address article aside blockquote body br button caption center dd div dl dt fieldset footer"
-    " form h1 h2 h3 h4 h5 h6 header hr html input li main nav ol option p pre section select table tbody"
-    " td textarea tfoot th thead tr ul"
+    " form h1 h2 h3 h4 h5 h6 header hr html input li main nav ol option p pre section select table"
+    " tbody td textarea tfoot th thead tr ul"
 )
 _INLINE = _names(
     "a abbr acronym b bdi bdo big cite code del dfn em font i img ins kbd label mark nobr q s samp"

@@ -33,7 +33,8 @@ def digest(message: Message, reading: Reading) -> bytes:
         state.update(b"%s:%s\n" % (name.encode(), b"".join(value.split())))
     state.update(b"subject:" + "".join(reading.subject.split()).encode())
     for part in message.parts:
-        state.update(b"\0" + _stable(part))
+        if stable := _stable(part):
+            state.update(b"\0" + stable)
     return state.digest()
 
 

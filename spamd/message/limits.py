@@ -43,7 +43,7 @@ class Limits:
     occurrences: int = 20
     """Highest count of one token in one message: repeating a word buys nothing beyond it."""
     gram_bytes: int = 3_000
-    """Bytes of the start of the message turned into character 4-grams; the pilot used 3,000 (E-003)."""
+    """Bytes of the start of the message turned into 4-grams; the pilot used 3,000 (E-003)."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

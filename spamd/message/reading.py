@@ -30,7 +30,7 @@ _NO_TEXT = ("text/css", "text/javascript", "text/x-vcard", "text/vcard")
 _TEXT_TYPES = ("message/", "text/")
 _CONTROL = re.compile(r"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
 _FOOTER = re.compile(
-    r"\n(?:_{30,}|-{50,}|={50,})[ \t]*\n"
+    r"(?:\A|\n)(?:_{30,}|-{50,}|={50,})[ \t]*\n"
     r"(?=(?:.*\n){0,6}?.*(?:[Mm]ailing list|listinfo|[Uu]nsubscribe|lists?@))"
     r"(?:.*(?:\n|$)){1,12}\s*\Z"
 )
@@ -220,4 +220,4 @@ def without_footer(text: str) -> str:
     """Return the text without the footer that a mailing list put under it, if recognisable."""
     tail = text[-2000:]
     footer = _FOOTER.search(tail) if "____" in tail or "-----" in tail or "=====" in tail else None
-    return text if footer is None else text[: len(text) - len(tail) + footer.start() + 1]
+    return text if footer is None else text[: len(text) - len(tail) + footer.start()]

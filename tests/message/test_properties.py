@@ -1,0 +1,153 @@
+"""What holds for any bytes: nothing raises, limits hold, splicing changes only our fields."""
+
+import re
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spamd.message.features import extract
+from spamd.message.html import render
+from spamd.message.limits import Limits
+from spamd.message.markup import header_end, strip_and_prepend
+from spamd.message.markup import render as render_fields
+from spamd.message.parser import parse
+from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens import token_id
+from spamd.message.url import cut_out, take_apart
+
+PIECES = [
+    b"\n", b"\r\n", b"\r", b"\n\n", b" ", b"\t", b"\0", b"--b", b"--b--", b"--", b"b", b";", b":",
+    b"=", b'"', b"Content-Type: multipart/mixed; boundary=b\n",
+    b"Content-Type: text/html; charset=utf-16\n", b"Content-Type: message/rfc822\n",
+    b"Content-Transfer-Encoding: base64\n", b"charset=", b"iso-2022-jp",
+    b"Content-Transfer-Encoding: quoted-printable\n", b"Content-Transfer-Encoding: x-uuencode\n",
+    b"Content-Disposition: attachment; filename*0*=utf-8''%C3; filename*1=x\n",
+    b"begin 644 a\nM\n`\nend\n", b"Subject: ", b"From: ", b"To: ", b"X-Spam-Status: ",
+    b"x-spam-ID:", b"From x y\n", b"=?utf-8?B?", b"?=", b"=?utf-8?Q?=C3?=", b"<b>", b"<!--", b"-->",
+    b"<style>", b"</style>", b"<font color=white>", b"<a href='", b"http://", b"www.", b"xn--",
+    b"&#xD800;", b"&nbsp;", b"%ff", b"@", b"a@b.example", b"\x1b$B", b"\xff\xfe",
+    "V\u200biаgra".encode(), "祝你们".encode(), b"V I A G R A", b"-----BEGIN PGP MESSAGE-----",
+    b"____" * 10, b"a" * 70,
+]  # fmt: skip
+MAILISH = st.lists(st.sampled_from(PIECES) | st.binary(max_size=8), max_size=60).map(b"".join)
+ANY = st.binary(max_size=400) | MAILISH
+SMALL = Limits(
+    message_bytes=600, header_bytes=200, fields=8, field_bytes=100, depth=3, parts=6, part_bytes=200,
+    text_chars=100, html_nodes=10, links=3, word_chars=10, token_chars=34, tokens=40,
+    occurrences=3,
+)  # fmt: skip
+OURS = re.compile(rb"x-spam-[!-9;-~]*[ \t]*:", re.IGNORECASE)
+NAME = re.compile(rb"[!-9;-~]+[ \t]*:")
+
+
+@settings(deadline=None)
+@given(ANY)
+def test_any_bytes_have_features_within_the_limits(raw: bytes) -> None:
+    found = extract(raw)
+    sample = found.sample
+    assert len(sample.ids) == len(found.texts) <= Limits().tokens
+    assert np.all(np.diff(sample.ids) > 0)
+    assert [token_id(text) for text in found.texts] == sample.ids.tolist()
+    for text in found.texts:
+        assert text
+        assert not set(text) & set("\0\n\r\t")
+        assert text.count(" ") <= 1
+        assert all(len(word) <= Limits().token_chars for word in text.split(" "))
+    assert sample.occurrences.min(initial=1) >= 1
+    assert sample.kinds.min(initial=1) >= 1
+
+
+@settings(deadline=None)
+@given(ANY)
+def test_small_limits_hold_too(raw: bytes) -> None:
+    found = extract(raw, TokenizerOptions(limits=SMALL))
+    assert len(found.sample.ids) <= SMALL.tokens
+    assert found.sample.occurrences.max(initial=0) <= SMALL.occurrences
+    message = parse(raw, SMALL)
+    assert len(message.parts) <= SMALL.parts
+    assert len(message.fields) <= SMALL.fields
+    assert all(part.depth <= SMALL.depth for part in message.parts)
+
+
+@settings(deadline=None)
+@given(ANY)
+def test_line_ends_make_no_difference(raw: bytes) -> None:
+    unix = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    one, other = extract(unix), extract(unix.replace(b"\n", b"\r\n"))
+    assert list(one.texts) == list(other.texts)
+    assert one.digest == other.digest
+    assert one.sample.grams.tolist() == other.sample.grams.tolist()
+
+
+def expected_splice(head: bytes, block: bytes) -> bytes:
+    """Return what splicing means, line by line."""
+    lines = re.findall(rb"[^\n]*\n|[^\n]+", head)
+    kept: list[bytes] = []
+    if lines and re.match(rb">?From [^\n]*\n", lines[0]):
+        kept.append(lines.pop(0))
+    kept.append(block)
+    dropping, in_field = False, False
+    while lines:
+        line = lines[0]
+        if NAME.match(line):
+            dropping, in_field = OURS.match(line) is not None, True
+        elif not (in_field and line[:1] in (b" ", b"\t")):
+            break
+        if not dropping:
+            kept.append(line)
+        lines.pop(0)
+    return b"".join(kept + lines)
+
+
+@settings(deadline=None)
+@given(MAILISH)
+def test_splicing_removes_our_fields_from_the_header_and_nothing_else(raw: bytes) -> None:
+    raw = (
+        raw.replace(b"\x0b", b"").replace(b"\x0c", b"").replace(b"\x1c", b"").replace(b"\x85", b"")
+    )
+    block = b"X-Spam-Flag: YES\n"
+    assert strip_and_prepend(raw, block) == expected_splice(raw, block)
+
+
+@settings(deadline=None)
+@given(ANY)
+def test_splicing_twice_is_splicing_once(raw: bytes) -> None:
+    block = b"X-Spam-Flag: YES\r\n"
+    once = strip_and_prepend(raw, block)
+    if header_end(raw) > 0 or not raw:
+        assert strip_and_prepend(once, block) == once
+
+
+@settings(deadline=None)
+@given(ANY)
+def test_the_body_is_behind_the_header(raw: bytes) -> None:
+    end = header_end(raw)
+    assert 0 <= end <= len(raw)
+    assert strip_and_prepend(raw, b"").endswith(raw[end:])
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["X-Spam-Clues", "X-Spam-Id"]), st.text(max_size=400))))
+def test_rendered_fields_hold_no_bare_line_ends_and_no_foreign_field(
+    fields: list[tuple[str, str]],
+) -> None:
+    block = render_fields(fields, b"\r\n")
+    lines = block.split(b"\r\n")
+    assert lines.pop() == b""
+    assert not any(b"\r" in line or b"\n" in line for line in lines)
+    assert all(line.isascii() and len(line) <= 998 for line in lines)
+    assert all(line.strip() for line in lines)
+    assert sum(not line.startswith(b" ") for line in lines) == len(fields)
+    assert header_end(block + b"\r\n") == len(block) + 2
+
+
+@settings(deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_can_be_rendered_and_searched_for_links(text: str) -> None:
+    render(text)
+    links, rest = cut_out(text)
+    assert len(rest) <= len(text) + len(links)
+    for link in links:
+        take_apart(link)
+    take_apart(text)
