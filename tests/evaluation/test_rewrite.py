@@ -122,8 +122,8 @@ def test_an_unknown_charset_is_read_byte_by_byte() -> None:
 
 
 def test_a_header_that_cannot_be_written_again_is_left_as_it_is() -> None:
-    raw = b"Content-Type: text/plain; charset*=x''a\n\nBuy\n"
-    assert b"meeting" in edited(raw, appended(["meeting"]))
+    raw = b"Content-Type: text/plain; \xe9\n\nBuy\n"
+    assert edited(raw, appended(["meeting"])) == raw + b"\n\nmeeting\n"
 
 
 @given(st.binary(max_size=300))
