@@ -95,7 +95,7 @@ def free_port() -> int:
 
 
 def wait_until(
-    condition: Callable[[], object], *, what: str, deadline_s: float = 10, pause_s: float = 0.01
+    condition: Callable[[], object], *, what: str, deadline_s: float = 30, pause_s: float = 0.01
 ) -> None:
     """Look until `condition` holds; raise ServerError naming `what` when it never does."""
     deadline = time.monotonic() + deadline_s
@@ -134,8 +134,8 @@ class Server(ABC):
     name: ClassVar[str]
     account: ClassVar[str | None] = None  # whom to run as when we are root; None: as ourselves
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
-    start_s: ClassVar[float] = 10
-    stop_s: ClassVar[float] = 5
+    start_s: ClassVar[float] = 30
+    stop_s: ClassVar[float] = 15
 
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix=f"{self.name[:4]}-", dir="/tmp"))
@@ -273,7 +273,7 @@ class Server(ABC):
         lines = self.log_text().splitlines()[-LOG_TAIL_LINES:]
         return "\n" + "\n".join(lines) if lines else "; its log is empty"
 
-    def wait_for_log(self, text: str, *, deadline_s: float = 10) -> None:
+    def wait_for_log(self, text: str, *, deadline_s: float = 30) -> None:
         """Wait until the log holds `text`."""
         try:
             wait_until(

@@ -299,7 +299,7 @@ class SmtpSink(Server):
     def is_ready(self) -> bool:
         return greeting(self.port) != b""
 
-    def mails(self, *, at_least: int = 0, deadline_s: float = 10) -> list[SunkMail]:
+    def mails(self, *, at_least: int = 0, deadline_s: float = 30) -> list[SunkMail]:
         """Return the mails received, oldest first, once there are `at_least` so many."""
         wait_until(
             lambda: len(self._finished()) >= at_least,
