@@ -10,6 +10,7 @@ LMTP (RFC 2033) is the same session with LHLO and one final reply per accepted r
 import asyncio
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 
 from spamd.errors import NextHopRefused, NextHopUnavailable, RemoteProtocolError
 from spamd.message.envelope import Client
@@ -166,7 +167,8 @@ class SmtpSession:
             if whole is None:
                 await self._wire.pour(outgoing.blocks(), options.block_timeout_s)
                 whole = b".\r\n"
-            first = self._final(await self._wire.ask(whole, deadline - loop.time()))
+            last = await self._wire.ask(whole, deadline - loop.time(), further=count - 1)
+            first = self._final(last)
         except BaseException:
             self._wire.abort()  # never let a part pass for the whole
             raise
@@ -193,14 +195,11 @@ class SmtpSession:
 
     async def _further(self, count: int, timeout_s: float) -> list[Reply]:
         """Return the further LMTP replies; those that do not come are replaced by ours."""
-        replies: list[Reply] = []
-        try:
-            for _ in range(count):
-                replies += await self._wire.replies(1, timeout_s)
-        except (NextHopLost, RemoteProtocolError):
-            # Recipients answered so far have their mail; only the others try again.
-            lost = reply(451, "4.4.2 Connection lost, please try again later")
-            replies += [lost] * (count - len(replies))
+        # Recipients answered so far have their mail; only the others try again.
+        replies = [reply(451, "4.4.2 Connection lost, please try again later")] * count
+        with suppress(NextHopLost, RemoteProtocolError):
+            for index in range(count):
+                replies[index] = await self._wire.further(timeout_s)
         return replies
 
     async def _hello(self, client: Client, *, extended: bool) -> Reply:

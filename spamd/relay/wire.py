@@ -32,6 +32,7 @@ class Wire(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._awaited: deque[asyncio.Future[Reply] | None] = deque()
+        self._due: deque[asyncio.Future[Reply]] = deque([self._expected()])
         self._buffer = b""
         self._goodbye: Reply | None = None
         self._fault: SpamdError | None = None
@@ -71,13 +72,17 @@ class Wire(asyncio.Protocol):
             raise NextHopTlsFailed("handshake failed") from error
 
     async def greeting(self, timeout_s: float) -> Reply:
-        """Return the banner."""
-        return await self._reply(timeout_s)
+        """Return the banner, which may come before anybody asks for it."""
+        return await self.further(timeout_s)
 
-    async def ask(self, line: bytes, timeout_s: float, *, unheard: int = 0) -> Reply:
+    async def ask(
+        self, line: bytes, timeout_s: float, *, unheard: int = 0, further: int = 0
+    ) -> Reply:
         """Send one command (or the end of a message) and return its reply.
 
         unheard  so many commands stand before it in `line`, whose replies nobody waits for
+        further  so many replies follow the first (LMTP: one per recipient), for `further`; all may
+                 come in one piece
         """
         if self._goodbye is not None:
             return self._goodbye
@@ -86,11 +91,13 @@ class Wire(asyncio.Protocol):
         self.transport.write(line)
         for _ in range(unheard):
             self._awaited.append(None)
-        return await self._reply(timeout_s)
+        first = self._expected()
+        self._due.extend(self._expected() for _ in range(further))
+        return await self._reply(first, timeout_s)
 
-    async def replies(self, count: int, timeout_s: float) -> list[Reply]:
-        """Return further replies to what was sent before (LMTP: one per recipient)."""
-        return [await self._reply(timeout_s) for _ in range(count)]
+    async def further(self, timeout_s: float) -> Reply:
+        """Return the next of the replies that were announced to `ask`."""
+        return await self._reply(self._due.popleft(), timeout_s)
 
     def tell(self, line: bytes) -> None:
         """Send one command whose reply nobody waits for."""
@@ -136,8 +143,8 @@ class Wire(asyncio.Protocol):
         lines = 0
         while match := _LINE.match(text, at):
             code = match[1]
-            if text[start : start + 3] != code:
-                self._fail(RemoteProtocolError("reply with two codes"))
+            if text[start : start + 3] != code or match.end() - at > REPLY_LINE_BYTES:
+                self._fail(RemoteProtocolError("reply with two codes, or too long"))
                 return
             at = match.end()
             lines += 1
@@ -175,12 +182,17 @@ class Wire(asyncio.Protocol):
             self._writable.set_result(None)
         self._writable = None
 
-    async def _reply(self, timeout_s: float) -> Reply:
-        if self._fault is not None:
-            raise self._fault
+    def _expected(self) -> asyncio.Future[Reply]:
+        """Return the place of a reply that is to come, before it can come."""
         future: asyncio.Future[Reply] = self._loop.create_future()
         self._awaited.append(future)
-        self._watchdog.watch(timeout_s)
+        return future
+
+    async def _reply(self, future: asyncio.Future[Reply], timeout_s: float) -> Reply:
+        if not future.done():
+            if self._fault is not None:
+                raise self._fault
+            self._watchdog.watch(timeout_s)
         return await future
 
     def _answered(self, reply: Reply) -> None:
@@ -209,6 +221,7 @@ class Wire(asyncio.Protocol):
         for future in self._awaited:
             if future is not None and not future.done():
                 future.set_exception(self._fault)
+                future.exception()  # seen: there may be nobody who waits for it
         self._awaited.clear()
         self.resume_writing()  # who waits there looks for a fault before the next block
         if self._transport is not None:
