@@ -122,9 +122,9 @@ class EvaluationResult:
         return {name: rates(outcomes) for name, outcomes in self.heads.items()}
 
     def windows(self) -> dict[str, Rates]:
-        """Return the product's rates in each part of the run that has messages."""
+        """Return the product's rates in each part of the run that isn't all or nothing of it."""
         parts = ((name, self.fused.part(part)) for name, part in WINDOWS)
-        return {name: rates(part) for name, part in parts if len(part)}
+        return {name: rates(part) for name, part in parts if 0 < len(part) < len(self.fused)}
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
         """Return the bounds that hold the true rate with this confidence."""
