@@ -31,11 +31,9 @@ def upgrade() -> None:
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("generation", sa.BigInteger(), nullable=False),
         sa.Column("secret", sa.LargeBinary(), nullable=False),
-        sa.CheckConstraint("id = 1", name="ck_corpus_one_row"),
-        sa.CheckConstraint("spam >= 0 AND ham >= 0 AND vocabulary >= 0", name="ck_corpus_counts"),
-        sa.CheckConstraint(
-            "spam_occurrences >= 0 AND ham_occurrences >= 0", name="ck_corpus_occurrences"
-        ),
+        sa.CheckConstraint("id = 1", name="one_row"),
+        sa.CheckConstraint("spam >= 0 AND ham >= 0 AND vocabulary >= 0", name="counts"),
+        sa.CheckConstraint("spam_occurrences >= 0 AND ham_occurrences >= 0", name="occurrences"),
         sa.PrimaryKeyConstraint("id", name="pk_corpus"),
     )
     op.create_table(
@@ -63,7 +61,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("lessons", sa.BigInteger(), nullable=False),
         sa.Column("weights", sa.LargeBinary(), nullable=False),
-        sa.CheckConstraint("id = 1", name="ck_fusion_one_row"),
+        sa.CheckConstraint("id = 1", name="one_row"),
         sa.PrimaryKeyConstraint("id", name="pk_fusion"),
     )
     op.create_table(
@@ -71,7 +69,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.CheckConstraint("id = 1", name="ck_grams_one_row"),
+        sa.CheckConstraint("id = 1", name="one_row"),
         sa.PrimaryKeyConstraint("id", name="pk_grams"),
     )
     op.create_table(
@@ -85,7 +83,7 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("time", sa.BigInteger(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.CheckConstraint("label IN ('ham', 'spam')", name="ck_held_label"),
+        sa.CheckConstraint("label IN ('ham', 'spam')", name="label"),
         sa.PrimaryKeyConstraint("number", name="pk_held"),
         sa.UniqueConstraint("digest", name="uq_held_digest"),
     )
@@ -111,7 +109,7 @@ def upgrade() -> None:
         sa.Column("step", sa.Integer(), nullable=False),
         sa.Column("gram_step", sa.Integer(), nullable=False),
         sa.Column("scores", sa.LargeBinary(), nullable=False),
-        sa.CheckConstraint("label IN ('ham', 'spam')", name="ck_lesson_label"),
+        sa.CheckConstraint("label IN ('ham', 'spam')", name="label"),
         sa.PrimaryKeyConstraint("id", name="pk_lesson"),
         sa.UniqueConstraint("digest", name="uq_lesson_digest"),
     )
@@ -148,9 +146,9 @@ def upgrade() -> None:
         sa.Column("spam_occurrences", sa.Integer(), nullable=False),
         sa.Column("ham_occurrences", sa.Integer(), nullable=False),
         sa.Column("weight", sa.Integer(), nullable=False),
-        sa.CheckConstraint("spam >= 0 AND ham >= 0", name="ck_token_counts"),
+        sa.CheckConstraint("spam >= 0 AND ham >= 0", name="counts"),
         sa.CheckConstraint(
-            "spam_occurrences >= spam AND ham_occurrences >= ham", name="ck_token_occurrences"
+            "spam_occurrences >= spam AND ham_occurrences >= ham", name="occurrences"
         ),
         sa.PrimaryKeyConstraint("id", name="pk_token"),
     )

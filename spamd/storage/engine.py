@@ -43,11 +43,8 @@ OUR_FAULT = (IntegrityError, ProgrammingError, DataError)
 CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 """Files by which Docker and Podman say that this is a container."""
 
-REFUSED = (
-    asyncpg.InvalidAuthorizationSpecificationError,  # wrong user or password
-    asyncpg.InvalidCatalogNameError,  # no such database
-    asyncpg.InsufficientPrivilegeError,
-)
+REFUSED = ("28", "3D", "42501")
+"""SQLSTATE classes that the setting causes: wrong user or password, no such database, no right."""
 
 
 class Database:
@@ -120,20 +117,22 @@ class Database:
         """Turn what the drivers raise into our errors."""
         try:
             yield
-        except OUR_FAULT as error:
-            if error.connection_invalidated:
-                raise StorageUnavailable("the connection to the database was lost") from error
-            raise
-        except REFUSED as error:
-            raise ConfigError(f"database.url {self.shown}: the server says: {error}") from error
-        except (DBAPIError, sqlite3.Error) as error:
-            raise self._meaning(error) from error
-        except (PoolTimeout, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (DBAPIError, sqlite3.Error, asyncpg.PostgresError) as error:
+            meaning = self._meaning(error)
+            if meaning is None:
+                raise
+            raise meaning from error
+        except (PoolTimeout, OSError, asyncpg.InterfaceError) as error:
             raise StorageUnavailable(f"the database does not answer: {error}") from error
 
-    def _meaning(self, error: DBAPIError | sqlite3.Error) -> ConfigError | StorageUnavailable:
+    def _meaning(self, error: Exception) -> ConfigError | StorageUnavailable | None:
+        """Return what a driver's error means, None when it is a bug of ours."""
         cause = error.orig if isinstance(error, DBAPIError) else error
         said = str(cause).split("\n", maxsplit=1)[0]
+        if str(getattr(cause, "sqlstate", "")).startswith(REFUSED):
+            return ConfigError(f"database.url {self.shown}: the server says: {said}")
+        if isinstance(error, OUR_FAULT) and not error.connection_invalidated:
+            return None
         if self.path and ("not a database" in said or "malformed" in said):
             return ConfigError(
                 f"database.url: the file {self.path} is no intact SQLite database ({said});"
