@@ -127,6 +127,7 @@ class RelayOptions:
     received: Received = Received.AUTO
 
     def __post_init__(self) -> None:
+        _use_enum(self, bare_newline=BareNewlines, on_fault=OnFault, received=Received)
         if not self.listeners:
             raise ValueError("relay.listen, listen_tls and listen_lmtp are all empty")
         for name in self.__dataclass_fields__:
@@ -210,6 +211,7 @@ class NextHopOptions:
     keepalive_s: float = 60.0
 
     def __post_init__(self) -> None:
+        _use_enum(self, tls=NextHopTls, mixed_replies=Mixed)
         parse_next_hop(self.url, key="next_hop.url")
         for url in self.fallback:
             parse_next_hop(url, key="next_hop.fallback")
@@ -250,3 +252,9 @@ class TlsOptions:
             raise ValueError('tls.minimum_version is "1.2" or "1.3"')
         if (self.required or self.key) and not self.certificate:
             raise ValueError("tls.required and tls.key need tls.certificate")
+
+
+def _use_enum(options: object, **kinds: type[StrEnum]) -> None:
+    """Turn plain text into the members it names; options may come from code too."""
+    for name, kind in kinds.items():
+        object.__setattr__(options, name, kind(getattr(options, name)))

@@ -145,10 +145,13 @@ class ScriptedNextHop:
             await reader.readexactly(self.drop_in_body_after)
             writer.transport.abort()
             raise ConnectionResetError
-        body = b"\r\n"
-        while not body.endswith(b"\r\n.\r\n"):
-            body += await reader.readuntil(b"\r\n")
-        self.messages.append(body[2:-3])
+        body = bytearray(b"\r\n")
+        while not body.endswith(b"\r\n.\r\n"):  # nothing is pipelined behind a message
+            block = await reader.read(2**20)
+            if not block:
+                raise ConnectionResetError
+            body += block
+        self.messages.append(bytes(body[2:-3]))
         self.envelopes.append(envelope)
         await self._note()
         for _ in range(recipients if self.lmtp else 1):
