@@ -251,6 +251,8 @@ async def test_smtp_c14_a_client_that_does_not_read_is_dropped(
         relay(hop.url, command_timeout_s=0.2, max_turns_without_mail=10**6) as running,
     ):
         loop = asyncio.get_running_loop()
+        for listening in running.relay._servers[0].sockets:  # so that little waits in the kernel
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.settimeout(0)
