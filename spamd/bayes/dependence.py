@@ -55,32 +55,34 @@ class DependenceOptions:
             raise ValueError(f"least must be ≥ 0 messages, not {self.least}")
 
 
-def parent_terms(counts: FactCounts, discrete: NDArray[np.uint8], smoothing: float) -> Floats:
+def parent_terms(
+    together: NDArray[np.int64], messages: int, sizes: NDArray[np.int64], smoothing: float
+) -> Floats:
     """Return log P(c, x_i)·∏_{j≠i} P(x_j | c, x_i) for each class and parent i, float64[K, d].
 
         P(c, x_i)     = (F(c, x_i) + λ) / (N + K·S_i·λ)
         P(x_j|c, x_i) = (F(c, x_i, x_j) + λ) / (F(c, x_i) + S_j·λ)
 
+    together  int64[K, d, d], F(c, x_i, x_j) of the message's own values    messages  N    sizes  S
+
     Source: note 002 eq. 26, j ≠ i; smoothed as in note 000, over the K·S_i pairs and S_j values.
     """
-    cells = counts.cells(discrete)
-    values = counts.together.shape[1]
-    number, facts = len(counts.classes), len(cells)
-    flat = (cells[:, None] * values + cells).ravel()
-    both = counts.together.reshape(number, values * values).take(flat, axis=1)
-    both = both.reshape(number, facts, facts)
-    parents = np.diagonal(both, axis1=1, axis2=2)
-    total, pairs = counts.messages.sum(), number * counts.sizes
-    if smoothing > 0:  # the same as below, in fewer steps
-        over = np.log(both + smoothing)
-        given = over - np.log(parents[:, :, None] + counts.sizes * smoothing)
-        first = np.diagonal(over, axis1=1, axis2=2) - np.log(total + pairs * smoothing)
-    else:
-        given = log_ratio(both, parents[:, :, None], counts.sizes, smoothing)
-        first = log_ratio(parents, np.array([total]), pairs, smoothing)
-    itself = np.diagonal(given, axis1=1, axis2=2)
-    result: Floats = first + given.sum(axis=2) - itself
-    return result
+    number, facts, _ = together.shape
+    own = slice(None, None, facts + 1)  # the diagonal of a matrix laid out in one row
+    parents = together.reshape(number, -1)[:, own]
+    pairs = number * sizes
+    if smoothing > 0:
+        # The same as below in fewer steps: F(c, x_i) + λ stands above in P(c, x_i) and below in
+        # the factor j = i that is to be left out.
+        under = np.log(parents[:, :, None] + sizes * smoothing)
+        given = np.add.reduce(np.log(together + smoothing) - under, axis=2)
+        itself = under.reshape(number, -1)[:, own]
+        result: Floats = given + itself - np.log(messages + pairs * smoothing)
+        return result
+    first = log_ratio(parents, np.array([messages]), pairs, smoothing)
+    given = log_ratio(together, parents[:, :, None], sizes, smoothing)
+    without: Floats = first + given.sum(axis=2) - given.reshape(number, -1)[:, own]
+    return without
 
 
 def log_joint(
@@ -93,12 +95,15 @@ def log_joint(
 
     Source: note 002 eq. 26; Webb and others 2005 (AODE).
     """
-    terms = parent_terms(counts, discrete, options.smoothing)
+    together = counts.pairs(discrete)
+    messages = int(counts.messages.sum())
+    terms = parent_terms(together, messages, counts.sizes, options.smoothing)
     if options.parent:
         names = [name for name, _ in counts.schema.discrete]
         spode: Floats = terms[:, names.index(options.parent)]
         return spode
-    seen = counts.singles.take(counts.cells(discrete), axis=1).sum(axis=0)
+    facts = len(counts.sizes)
+    seen = np.add.reduce(together, axis=0).reshape(-1)[:: facts + 1]
     aode: Floats = np.logaddexp.reduce(np.where(seen >= options.least, terms, -np.inf), axis=1)
     if aode[0] == -np.inf:  # no parent is frequent enough
         return _naive(counts, discrete, options.smoothing)

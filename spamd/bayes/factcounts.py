@@ -72,6 +72,14 @@ class FactCounts:
         """Return the number of each value among all values (V) of all discrete facts."""
         return self.offsets + discrete
 
+    def pairs(self, discrete: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Return how many messages of each class hold both of two values, int64[K, d, d]."""
+        cells, (number, values, _) = self.cells(discrete), self.together.shape
+        places = cells[:, None] * values + cells
+        flat = self.together.reshape(number, values * values)
+        found: NDArray[np.int64] = flat.take(places, axis=1)
+        return found
+
     def add(
         self,
         label: str,
