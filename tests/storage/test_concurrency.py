@@ -1,0 +1,255 @@
+"""Several writers, strange words, and processes that die: nothing is lost, nothing is half."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, contextmanager
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+from spamd.errors import StorageUnavailable
+from spamd.message.facts import SCHEMA
+from spamd.ports import Selection
+from spamd.storage.engine import Database
+from spamd.storage.options import DatabaseOptions
+from spamd.storage.verify import verify
+from spamd.training import Result
+from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail
+
+WORDS = [f"word{number}" for number in range(200)]
+
+
+@pytest.fixture
+async def desks(
+    database: Database, options: DatabaseOptions, clock: FixedClock
+) -> AsyncIterator[list[Desk]]:
+    """Eight processes at work: each has its own connections and its own memory."""
+    async with AsyncExitStack() as stack:
+        databases = [await Database.open(options) for _ in range(8)]
+        for each in databases:
+            stack.push_async_callback(each.close)
+        yield [Desk(each, clock) for each in databases]
+
+
+def story(number: int, size: int = 30) -> str:
+    chosen = random.Random(number)
+    return " ".join(chosen.choice(WORDS) for _ in range(size))
+
+
+async def test_d15_eight_writers_at_once_lose_nothing(
+    desks: list[Desk], database: Database
+) -> None:
+    mails = [mail(f"mail {number}", story(number)) for number in range(32)]
+
+    async def write(desk: Desk, number: int) -> None:
+        for each in mails[number::8]:
+            assert await desk.train(SPAM if number % 2 else HAM, each) == [Result.LEARNED]
+            await desk.probability(each)
+
+    async with asyncio.TaskGroup() as group:
+        for number, desk in enumerate(desks):
+            group.create_task(write(desk, number))
+    findings = await verify(database, SCHEMA)
+    assert (findings.lessons, findings.faults) == (32, ())
+    assert (await counts(database))["corpus"][0][1:3] == (16, 16)
+
+
+async def test_d17_writers_who_share_words_in_opposite_order_all_succeed(
+    desks: list[Desk], database: Database
+) -> None:
+    forward, backward = " ".join(WORDS), " ".join(reversed(WORDS))
+
+    async def write(desk: Desk, number: int) -> None:
+        body = backward if number % 2 else forward
+        await desk.train(SPAM, *(mail(f"{number}-{turn}", body) for turn in range(2)))
+
+    async with asyncio.TaskGroup() as group:
+        for number, desk in enumerate(desks):
+            group.create_task(write(desk, number))
+    assert (await counts(database))["corpus"][0][1] == 16
+    assert (await verify(database, SCHEMA)).faults == ()
+
+
+async def test_two_who_correct_the_same_mail_at_once_count_it_once(
+    desks: list[Desk], database: Database
+) -> None:
+    await desks[0].train(SPAM, mail("disputed"))
+    async with asyncio.TaskGroup() as group:
+        for desk in desks[:4]:
+            group.create_task(desk.train(HAM, mail("disputed")))
+    assert (await counts(database))["corpus"][0][1:3] == (0, 1)
+
+
+async def test_d18_a_mail_of_40000_distinct_words_is_learned_up_to_the_cap_and_taken_back(
+    desk: Desk,
+) -> None:
+    long = mail("long", " ".join(f"w{number}x" for number in range(40_000)))
+    assert len(long.sample.ids) > 2000
+    await desk.train(SPAM, long)
+    assert len((await counts(desk.database))["token"]) == 2000
+    assert (await verify(desk.database, SCHEMA)).faults == ()
+    assert (await desk.train(HAM, long)) == [Result.RELABELLED]
+    await desk.forget(long)
+    empty = await counts(desk.database)
+    assert (empty["token"], empty["fact"]) == ([], [])
+
+
+async def test_d18_a_batch_of_40000_distinct_words_is_written_in_chunks(desk: Desk) -> None:
+    batch = [mail(f"m{n}", " ".join(f"w{n}x{number}" for number in range(600))) for n in range(40)]
+    await desk.train(SPAM, *batch)
+    assert len((await counts(desk.database))["token"]) > 40_000
+    assert (await verify(desk.database, SCHEMA)).faults == ()
+    await desk.forget(*batch)
+    assert (await counts(desk.database))["token"] == []
+
+
+async def test_d20_words_that_a_collation_takes_for_one_are_kept_apart(desk: Desk) -> None:
+    pairs = ["Straße", "STRASSE", "é", "e", "e\u0301", "ß", "ss", "I", "ı", "☺", "☺\ufe0f"]
+    for number, word in enumerate(pairs):
+        await desk.train(SPAM, mail(f"{number}", f"{word} {word}"))
+    assert (await verify(desk.database, SCHEMA)).faults == ()
+
+
+async def test_b3_nul_and_odd_bytes_in_words_and_names_are_stored(desk: Desk) -> None:
+    odd = mail("nul\0subject", "a\0b \x01\x7f \ufffe", sender="x@do\0main.example")
+    await desk.train(SPAM, odd, source="imap", actor="an\0na \ud800")
+    async with desk.work() as work:
+        (head,) = await work.listed(Selection(actor="an\0na \ud800"))
+    assert head.actor == "an\ufffdna \ufffd"
+    assert (await verify(desk.database, SCHEMA)).faults == ()
+    await desk.forget(odd)
+    assert (await counts(desk.database))["token"] == []
+
+
+async def test_d29_another_process_sees_a_lesson_at_its_next_refresh(
+    desks: list[Desk],
+) -> None:
+    teacher, scanner = desks[:2]
+    spam, ham = mail("pills", "cheap pills"), mail("lunch", "lunch at noon")
+    before = await scanner.probability(spam)
+    await teacher.train(SPAM, spam)
+    await teacher.train(HAM, ham)
+    assert await scanner.probability(spam) != before
+    assert await scanner.probability(spam) == await teacher.probability(spam)
+    await teacher.train(HAM, spam)
+    await teacher.forget(ham)
+    assert await scanner.probability(spam) == await teacher.probability(spam)
+    for name in ("ids", "_cells"):
+        mine = getattr(scanner.resident.snapshot.model.tokens, name)
+        assert np.array_equal(mine, getattr(teacher.resident.snapshot.model.tokens, name))
+    assert np.array_equal(
+        scanner.resident.snapshot.model.grams, teacher.resident.snapshot.model.grams
+    )
+
+
+async def test_a_snapshot_that_missed_changes_reads_everything_again(desks: list[Desk]) -> None:
+    teacher, scanner = desks[:2]
+    spam = mail("pills", "cheap pills")
+    await scanner.probability(spam)
+    await teacher.train(SPAM, spam)
+    async with teacher.database.writing() as connection:
+        await connection.execute(text("DELETE FROM change"))
+        await connection.execute(text("DELETE FROM grams"))
+    await scanner.probability(spam)
+    assert len(scanner.resident.snapshot.model.tokens) == len(spam.sample.ids)
+
+
+async def test_a_large_batch_writes_the_gram_table_and_the_snapshot_follows(
+    desks: list[Desk],
+) -> None:
+    teacher, scanner = desks[:2]
+    await scanner.probability(mail("x"))
+    await teacher.train(SPAM, *(mail(f"m{n}", story(n)) for n in range(70)))
+    await teacher.train(HAM, mail("one more", story(99)))
+    await scanner.probability(mail("x"))
+    assert np.array_equal(
+        scanner.resident.snapshot.model.grams, teacher.resident.snapshot.model.grams
+    )
+    assert (await verify(teacher.database, SCHEMA)).faults == ()
+
+
+async def test_scoring_goes_on_while_the_database_is_away(desk: Desk) -> None:
+    spam = mail("pills", "cheap pills")
+    await desk.train(SPAM, spam)
+    before = await desk.probability(spam)
+    async with desk.database.writing() as connection:
+        await connection.execute(text("ALTER TABLE corpus RENAME TO away"))
+    with pytest.raises(Exception, match="corpus"):
+        await desk.resident.snapshot.refresh(desk.database)
+    assert desk.resident.snapshot.model.weigh(spam.sample).probability == before
+
+
+async def test_a_transaction_that_finds_the_database_locked_is_tried_again(
+    desk: Desk, options: DatabaseOptions, clock: FixedClock
+) -> None:
+    if not desk.database.is_sqlite:
+        pytest.skip("PostgreSQL's writers queue at the corpus row instead")
+    hasty = await Database.open(DatabaseOptions(url=options.url, busy_timeout_s=0.01))
+    other = Desk(hasty, clock)
+    async with desk.database.writing():
+        with pytest.raises(StorageUnavailable, match="locked"):
+            await other.train(SPAM, mail("a"))
+    assert await other.train(SPAM, mail("a")) == [Result.LEARNED]
+    await hasty.close()
+
+
+CHILD = """
+import asyncio, sys
+from spamd.storage.engine import Database
+from spamd.storage.options import DatabaseOptions
+from tests.storage.mails import SPAM, HAM, Desk, FixedClock, mail
+from tests.storage.test_concurrency import story
+
+async def main():
+    desk = Desk(await Database.open(DatabaseOptions(url=sys.argv[1])), FixedClock())
+    start = int(sys.argv[2])
+    print("begins", flush=True)
+    for number in range(start, start + 10_000):
+        batch = [mail(f"mail {number}-{part}", story(number * 5 + part)) for part in range(5)]
+        await desk.train(SPAM if number % 2 else HAM, *batch)
+        print(number, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def child(url: str, start: int) -> Iterator[subprocess.Popen[str]]:
+    """A process that teaches until it is killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, url, str(start)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()
+
+
+async def test_lessons_survive_sigkill_at_any_moment_whole_or_not_at_all(
+    database: Database, options: DatabaseOptions
+) -> None:
+    moments = random.Random(7)
+    told = 0
+    for turn in range(4):
+        with child(options.url, turn * 10_000) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begins\n"
+            for _ in range(moments.randrange(1, 5)):
+                assert process.stdout.readline()
+                told += 5
+            # Somewhere in the middle of the next batch; the exact place is the machine's choice.
+            await asyncio.sleep(moments.uniform(0, 0.03))
+            os.kill(process.pid, signal.SIGKILL)
+        findings = await verify(database, SCHEMA)
+        assert findings.faults == ()
+        assert findings.lessons % 5 == 0
+        assert findings.lessons >= told

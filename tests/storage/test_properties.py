@@ -1,0 +1,112 @@
+"""Whatever is done in whatever order, the database is what the lessons in force make of it."""
+
+import random
+from datetime import datetime
+from pathlib import Path
+
+from spamd.message.facts import SCHEMA
+from spamd.message.features import Features
+from spamd.ports import Selection
+from spamd.sample import Label
+from spamd.storage.engine import Database
+from spamd.storage.export import export_file, import_file
+from spamd.storage.migrate import upgrade
+from spamd.storage.options import DatabaseOptions
+from spamd.storage.reset import reset
+from spamd.storage.verify import verify
+from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, weight_sum
+
+WORDS = [f"word{number}" for number in range(150)]
+SOURCES = ("cli", "imap", "maildir")
+ACTORS = ("anna", "bert")
+
+
+class Story:
+    """Random operations on a database, and what should be in force after them."""
+
+    def __init__(self, desk: Desk, clock: FixedClock, folder: Path, seed: int) -> None:
+        self.desk = desk
+        self.clock = clock
+        self.folder = folder
+        self.random = random.Random(seed)
+        self.mails = [self._mail(number) for number in range(60)]
+        self.expected: dict[bytes, tuple[Label, str, str, datetime]] = {}
+        self.steps = 0
+
+    def _mail(self, number: int) -> Features:
+        body = " ".join(self.random.choice(WORDS) for _ in range(25))
+        return mail(f"mail {number}", body, f"someone@host{number % 5}.example")
+
+    async def step(self) -> None:
+        """Do one operation."""
+        self.steps += 1
+        self.clock.advance(minutes=1)
+        kinds = (self.train, self.forget, self.rollback, self.restart, self.move)
+        (kind,) = self.random.choices(kinds, weights=(60, 25, 4, 8, 2))
+        await kind()
+
+    async def train(self) -> None:
+        label = self.random.choice((HAM, SPAM))
+        source, actor = self.random.choice(SOURCES), self.random.choice(ACTORS)
+        batch = self.random.choices(self.mails, k=self.random.randrange(1, 6))
+        await self.desk.train(label, *batch, source=source, actor=actor)
+        for each in batch:
+            known = self.expected.get(each.digest)
+            if known is None or known[0] is not label:
+                self.expected[each.digest] = (label, source, actor, self.clock.now())
+
+    async def forget(self) -> None:
+        batch = self.random.choices(self.mails, k=self.random.randrange(1, 5))
+        await self.desk.forget(*batch)
+        for each in batch:
+            self.expected.pop(each.digest, None)
+
+    async def rollback(self) -> None:
+        source, actor = self.random.choice(SOURCES), self.random.choice(ACTORS)
+        selection = Selection(source=source, actor=actor)
+        planned = await self.desk.trainer.rollback(selection, dry_run=True)
+        done = await self.desk.trainer.rollback(selection, dry_run=False)
+        assert done == planned
+        for digest, (_, said, who, _) in list(self.expected.items()):
+            if (said, who) == (source, actor):
+                del self.expected[digest]
+
+    async def restart(self) -> None:
+        """Another process takes over: nothing is in its memory."""
+        self.desk = Desk(self.desk.database, self.clock)
+
+    async def move(self) -> None:
+        path = self.folder / f"{self.steps}.jsonl"
+        await export_file(self.desk.database, path)
+        await reset(self.desk.database, self.clock, self.folder)
+        await import_file(self.desk.work, path)
+
+
+async def test_500_random_operations_leave_what_a_fresh_database_taught_the_final_state_has(
+    desk: Desk, clock: FixedClock, tmp_path: Path
+) -> None:
+    story = Story(desk, clock, tmp_path, seed=20260301)
+    for _ in range(500):
+        await story.step()
+    findings = await verify(desk.database, SCHEMA)
+    assert findings.faults == ()
+    fresh = await Database.open(DatabaseOptions(url=f"sqlite:///{tmp_path}/fresh.db"))
+    await upgrade(fresh)
+    teacher = Desk(fresh, clock)
+    for label in Label:
+        final = [each for each in story.mails if story.expected.get(each.digest, " ")[0] is label]
+        await teacher.train(label, *final)
+    assert await counts(desk.database) == await counts(fresh)
+    await fresh.close()
+    stored = {row[0]: row[-1] for row in (await counts(desk.database, weights=True))["token"]}
+    assert stored == await weight_sum(desk.database)
+    async with desk.work() as work:
+        heads = await work.listed(Selection())
+    assert {
+        head.digest: (head.label, head.source, head.actor, head.time) for head in heads
+    } == story.expected
+    # And with everything taken back nothing is left: no row, no weight.
+    await desk.trainer.rollback(Selection(), dry_run=False)
+    empty = await counts(desk.database, weights=True)
+    assert (empty["token"], empty["fact"], empty["lesson"]) == ([], [], [])
+    assert empty["corpus"][0][1:] == (0, 0, 0, 0, 0)
