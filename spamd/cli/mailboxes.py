@@ -139,14 +139,14 @@ def _opened(path: Path) -> BinaryIO:
             # A FIFO must not wait for its writer.
             return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
         except FileNotFoundError:
+            if path.parent.name not in {"cur", "new"}:
+                raise
             path = _renamed(path) or path
     raise FileNotFoundError(2, "it vanished while the mailbox was read")
 
 
 def _renamed(path: Path) -> Path | None:
     """Return where a Maildir message is now: other flags, or moved from `new` to `cur`."""
-    if path.parent.name not in {"cur", "new"}:
-        return None
     base = path.name.partition(":")[0]
     for folder in ("cur", "new"):
         try:

@@ -139,8 +139,8 @@ async def _teach(
         for one in batch:
             if isinstance(one, Unreadable):
                 tally.skip(one)
-            elif not len(one[1].sample.ids):
-                tally.skip(Unreadable(name=one[0], reason="there is nothing in it to learn"))
+            elif not one[1].size_bytes:
+                tally.skip(Unreadable(name=one[0], reason="it is empty"))
             else:
                 mails.append(one[1])
         try:

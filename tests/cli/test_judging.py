@@ -1,0 +1,194 @@
+"""scan and explain: verdicts, exit codes, words."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Spamd, made_up
+
+
+@pytest.mark.parametrize(("name", "code", "verdict"), [("spam", 0, "spam"), ("ham", 1, "ham")])
+def test_scan_of_one_mail_exits_with_its_verdict(
+    taught: Spamd, name: str, code: int, verdict: str
+) -> None:
+    ran = taught("scan", f"{name}/11.eml")
+
+    assert ran.code == code
+    assert ran.out.split()[0] == verdict
+    assert ran.out.split()[2] == f"{name}/11.eml"
+
+
+def test_scan_before_training_is_unsure_and_says_what_is_missing(spamd: Spamd) -> None:
+    ran = spamd("scan", "spam/00.eml")
+
+    assert ran.code == 2
+    assert "(too little training: ham 0 of 5, spam 0 of 5 messages)" in ran.out
+
+
+def test_scan_of_a_missing_mail_is_trouble(taught: Spamd) -> None:
+    ran = taught("scan", "missing")
+
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == "spamd scan: missing: no such file or directory\n"
+
+
+def test_scan_of_several_mails_exits_0_when_all_were_scanned(taught: Spamd) -> None:
+    assert taught("scan", "spam", "ham").code == 0
+    assert taught("scan", "spam", "missing").code == 3
+
+
+def test_scan_reads_standard_input(taught: Spamd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(made_up("spam", 11))))
+
+    assert taught("scan", "-").code == 0
+
+
+def test_scan_as_json_prints_one_object_for_each_mail(taught: Spamd) -> None:
+    found = taught("scan", "spam/11.eml", "--json").json
+
+    assert list(found) == ["path", "id", "verdict", "probability", "action", "reason", "heads"]
+    assert (found["path"], found["verdict"], found["action"]) == ("spam/11.eml", "spam", "tag")
+    assert 0.5 < found["probability"] <= 1
+    assert {"graham", "multinomial", "fisher"} <= set(found["heads"])
+
+
+def test_scan_as_json_tells_of_what_was_not_scanned(taught: Spamd) -> None:
+    found = taught("scan", "missing", "--json").json
+
+    assert (found["verdict"], found["probability"]) == ("unscanned", None)
+
+
+def test_scan_changes_nothing(taught: Spamd) -> None:
+    before = taught("status", "--json").json
+
+    taught("scan", "spam", "ham")
+
+    assert taught("status", "--json").json == before
+
+
+def test_names_can_t_steer_the_terminal(taught: Spamd, home: Path) -> None:
+    (home / "a\x1b[2J\n.eml").write_bytes(made_up("ham", 1))
+
+    ran = taught("scan", "a\x1b[2J\n.eml")
+
+    assert "\x1b" not in ran.out
+    assert ran.out.count("\n") == 1
+
+
+def test_a_name_that_is_not_utf_8_is_printed(taught: Spamd, home: Path) -> None:
+    name = b"caf\xe9.eml"
+    (home / name.decode("utf-8", "surrogateescape")).write_bytes(made_up("ham", 1))
+
+    ran = taught("scan", name.decode("utf-8", "surrogateescape"))
+
+    assert ran.code == 1
+    assert "caf\\udce9.eml" in ran.out
+
+
+def test_explain_shows_heads_words_counts_and_what_would_flip_the_verdict(taught: Spamd) -> None:
+    ran = taught("explain", "spam/11.eml", "--clues", "30")
+
+    assert ran.code == 0
+    assert ran.out.startswith("spam  0.")
+    for expected in (
+        "are known from 10 spam and 10 ham",
+        "What each head says",
+        "Graham: the most telling words",
+        "lottery",
+        "10 (100 %)",
+        "together",
+    ):
+        assert expected in ran.out
+    assert "it would be" in ran.out or "it would still be" in ran.out
+
+
+def test_explain_as_json_holds_the_same(taught: Spamd) -> None:
+    found = taught("explain", "ham/11.eml", "--json").json
+
+    graham = next(head for head in found["heads"] if head["head"] == "graham")
+    effects = sum(head["effect"] for head in found["heads"])
+    assert found["verdict"] == "ham"
+    assert set(graham["clues"][0]) == {"token", "spam", "ham", "probability", "contribution"}
+    assert effects + found["bias"] == pytest.approx(found["log_odds"])
+
+
+def test_explain_by_the_id_of_a_taught_mail(taught: Spamd) -> None:
+    identity = taught("scan", "ham/00.eml", "--json").json["id"]
+
+    found = taught("explain", identity, "--json").json
+
+    assert (found["path"], found["verdict"]) == (identity, "ham")
+
+
+def test_explain_of_an_unknown_id_is_trouble(taught: Spamd) -> None:
+    ran = taught("explain", "0" * 20 + "-" + "0" * 16)
+
+    assert ran.code == 3
+    assert "no mail of this id is known" in ran.err
+
+
+def test_explain_of_one_known_and_one_missing_mail_is_partly_done(taught: Spamd) -> None:
+    assert taught("explain", "ham/00.eml", "missing").code == 1
+
+
+def index(home: Path) -> Path:
+    file = home / "index"
+    file.write_text(
+        "".join(f"{label} {label}/{n:02}.eml\n" for n in range(12) for label in ("spam", "ham"))
+    )
+    return file
+
+
+def test_evaluate_prints_the_rates_of_the_product_and_of_each_head(
+    spamd: Spamd, home: Path
+) -> None:
+    ran = spamd("evaluate", index(home))
+
+    assert ran.code == 0
+    assert ran.out.startswith("24 messages: 12 ham, 12 spam; online, order of the index\n")
+    for head in ("fused", "graham", "multinomial", "logistic"):
+        assert f" {head} " in ran.out
+
+
+def test_evaluate_as_json_has_the_agreed_shape(spamd: Spamd, home: Path) -> None:
+    found = spamd("evaluate", index(home), "--seed", "1", "--json").json
+
+    assert (found["messages"], found["ham"], found["spam"]) == (24, 12, 12)
+    assert (found["protocol"], found["order"]) == ("online", "seed 1")
+    assert set(found["fused"]) == {
+        "roca",
+        "ham_misclassified",
+        "spam_misclassified",
+        "unsure",
+        "lam",
+        "spam_missed_at_0.1",
+        "calibration_error",
+        "errors",
+    }
+
+
+def test_evaluate_takes_two_places_instead_of_an_index(spamd: Spamd) -> None:
+    arguments = ("--spam", "spam", "--ham", "ham", "--protocol", "cross", "--folds", "2")
+
+    assert spamd("evaluate", *arguments, "--json").json["messages"] == 24
+
+
+def test_evaluate_draws_the_curves(spamd: Spamd, home: Path) -> None:
+    spamd("evaluate", index(home), "--plot", "curves.svg")
+
+    assert (home / "curves.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), 64),
+        (("--spam", "spam"), 64),
+        (("index", "--spam", "spam", "--ham", "ham"), 64),
+        (("missing",), 3),
+        (("--spam", "spam", "--ham", "ham", "--folds", "1", "--protocol", "cross"), 64),
+    ],
+)
+def test_evaluate_says_what_it_needs(spamd: Spamd, arguments: tuple[str, ...], code: int) -> None:
+    assert spamd("evaluate", *arguments).code == code
