@@ -1,0 +1,253 @@
+"""The rules of teaching: what counts, what is told, and when it is tried again."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from spamd.bayes.counts import TokenCounts
+from spamd.bayes.model import BayesOptions, Model
+from spamd.errors import StorageUnavailable
+from spamd.message.facts import SCHEMA
+from spamd.message.features import Features, extract
+from spamd.ports import Lesson, LessonHead, Observer, Selection
+from spamd.report import ScanReport
+from spamd.sample import Label
+from spamd.training import Outcome, Result, Trainer, TrainingOptions, distinct
+from tests.fakes import FakeClock
+
+HAM, SPAM = Label.HAM, Label.SPAM
+
+
+class MemoryStore:
+    """Lessons in memory; `busy` transactions fail before one succeeds.
+
+    The model is the whole one: this store has no transactions to undo.
+    """
+
+    def __init__(self) -> None:
+        self.journal: dict[bytes, Lesson] = {}
+        self.whole = Model.empty(SCHEMA, BayesOptions())
+        self.busy = 0
+        self.commits: list[int] = []
+
+    async def __aenter__(self) -> Self:
+        if self.busy:
+            self.busy -= 1
+            raise StorageUnavailable("somebody else is writing")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        pass
+
+    async def listed(self, selection: Selection) -> Sequence[LessonHead]:
+        return [
+            LessonHead(
+                digest=each.digest,
+                label=each.label,
+                source=each.source,
+                actor=each.actor,
+                sender_domain=each.sender_domain,
+                time=each.time,
+                before=each.effect.probability_before,
+                after=each.effect.probability_after,
+            )
+            for each in self.journal.values()
+            if (selection.digests is None or each.digest in selection.digests)
+            and (selection.source is None or each.source == selection.source)
+        ]
+
+    async def lessons(self, digests: Sequence[bytes]) -> Mapping[bytes, Lesson]:
+        return {digest: self.journal[digest] for digest in digests if digest in self.journal}
+
+    async def model(self, ids: NDArray[np.int64]) -> Model:
+        unknown = ids[self.whole.tokens.find(ids) < 0]
+        self.whole.tokens.merge(unknown, TokenCounts.zeros(len(unknown)))
+        return self.whole
+
+    async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
+        for lesson in taken_back:
+            del self.journal[lesson.digest]
+        self.journal.update((lesson.digest, lesson) for lesson in learned)
+        self.commits.append(len(learned) + len(taken_back))
+
+
+class Listener(Observer):
+    """Remembers what it is told of lessons."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Label, str, str]] = []
+
+    def learned(self, label: Label, source: str, outcome: str, before: float, after: float) -> None:
+        assert 0 <= before <= 1
+        assert 0 <= after <= 1
+        self.told.append((label, source, outcome))
+
+    def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
+        raise AssertionError
+
+    def happened(self, event: str, **details: str | float) -> None:
+        raise AssertionError
+
+    def failed(self, event: str, error: BaseException, **details: str | float) -> None:
+        raise AssertionError
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def trainer(store: MemoryStore, listener: Listener) -> Trainer:
+    return Trainer(
+        unit_of_work=lambda: store,
+        clock=FakeClock(),
+        options=TrainingOptions(batch=2, attempts=3, pause_s=0),
+        observer=listener,
+    )
+
+
+def mail(subject: str) -> Features:
+    return extract(f"Subject: {subject}\r\n\r\nwords of {subject}\r\n".encode())
+
+
+async def train(
+    trainer: Trainer, label: Label, *subjects: str, source: str = "cli"
+) -> list[Result]:
+    batch = [mail(subject) for subject in subjects]
+    outcomes = await trainer.train(batch, label, source=source, actor="root")
+    assert [outcome.digest for outcome in outcomes] == [each.digest for each in batch]
+    assert all(outcome.label is label for outcome in outcomes)
+    return [outcome.result for outcome in outcomes]
+
+
+async def test_a_mail_is_learned_known_and_relabelled(trainer: Trainer, store: MemoryStore) -> None:
+    assert await train(trainer, SPAM, "a", "b", "a") == [
+        Result.LEARNED,
+        Result.LEARNED,
+        Result.KNOWN,
+    ]
+    assert await train(trainer, HAM, "a", "a", "c") == [
+        Result.RELABELLED,
+        Result.KNOWN,
+        Result.LEARNED,
+    ]
+    totals = store.whole.totals
+    assert (totals.spam, totals.ham) == (1, 2)
+
+
+async def test_what_is_known_needs_no_commit(trainer: Trainer, store: MemoryStore) -> None:
+    await train(trainer, SPAM, "a")
+    await train(trainer, SPAM, "a", "a")
+    await trainer.forget([mail("never taught").digest])
+    assert await train(trainer, SPAM) == []
+    assert store.commits == [1]
+
+
+async def test_every_outcome_tells_the_probability_before_and_after(trainer: Trainer) -> None:
+    (learned,) = await trainer.train([mail("a")], SPAM, source="cli", actor="root")
+    (known,) = await trainer.train([mail("a")], SPAM, source="cli", actor="root")
+    (forgotten,) = await trainer.forget([mail("a").digest])
+    (unknown,) = await trainer.forget([mail("a").digest])
+    assert learned.before is not None
+    assert learned.after is not None
+    assert learned.before < learned.after
+    told = (learned.before, learned.after)
+    assert (known.before, known.after) == told
+    assert (forgotten.result, forgotten.label) == (Result.FORGOTTEN, SPAM)
+    assert (forgotten.before, forgotten.after) == told
+    assert unknown == Outcome(digest=mail("a").digest, result=Result.UNKNOWN, label=None)
+
+
+async def test_a_rollback_lists_what_it_takes_back_and_does_it_in_batches(
+    trainer: Trainer, store: MemoryStore
+) -> None:
+    await train(trainer, SPAM, "a", "b", "c", source="imap")
+    await train(trainer, HAM, "d")
+    planned = await trainer.rollback(Selection(source="imap"), dry_run=True)
+    assert [head.digest for head in planned] == [mail(name).digest for name in "abc"]
+    assert len(store.journal) == 4
+    assert await trainer.rollback(Selection(source="imap"), dry_run=False) == planned
+    assert list(store.journal) == [mail("d").digest]
+    assert store.commits[-2:] == [2, 1]
+
+
+async def test_the_observer_hears_of_each_lesson(trainer: Trainer, listener: Listener) -> None:
+    await train(trainer, SPAM, "a", source="imap")
+    await train(trainer, HAM, "a", source="cli")
+    await trainer.forget([mail("a").digest, mail("b").digest])
+    assert listener.told == [
+        (SPAM, "imap", "learned"),
+        (HAM, "cli", "relabelled"),
+        (HAM, "forget", "forgotten"),
+    ]
+
+
+async def test_without_an_observer_nobody_is_told(store: MemoryStore) -> None:
+    trainer = Trainer(unit_of_work=lambda: store, clock=FakeClock(), options=TrainingOptions())
+    assert await train(trainer, SPAM, "a") == [Result.LEARNED]
+
+
+async def test_a_transaction_that_is_refused_is_tried_again_a_few_times(
+    trainer: Trainer, store: MemoryStore, listener: Listener
+) -> None:
+    store.busy = 2
+    assert await train(trainer, SPAM, "a") == [Result.LEARNED]
+    store.busy = 3
+    with pytest.raises(StorageUnavailable, match="somebody else is writing"):
+        await train(trainer, SPAM, "b")
+    assert len(listener.told) == 1
+
+
+async def test_a_long_batch_lets_others_have_a_turn(trainer: Trainer, store: MemoryStore) -> None:
+    names = [f"mail {number}" for number in range(20)]
+    assert await train(trainer, SPAM, *names) == [Result.LEARNED] * 20
+    assert store.whole.totals.spam == 20
+
+
+async def test_taking_everything_back_leaves_no_count_and_no_weight(
+    trainer: Trainer, store: MemoryStore
+) -> None:
+    await train(trainer, SPAM, "a", "b")
+    await train(trainer, HAM, "b", "c")
+    await trainer.rollback(Selection(), dry_run=False)
+    model = store.whole
+    rows = np.arange(len(model.tokens))
+    assert not model.tokens.counts(rows).cells.any()
+    assert not model.grams.any()
+    assert model.facts.to_rows() == []
+    assert model.totals.messages == 0
+
+
+def test_distinct_ids_ascend() -> None:
+    arrays = [np.array([5, -1, 5]), np.array([-1, 2**62]), np.array([], dtype=np.int64)]
+    assert distinct(arrays).tolist() == [-1, 5, 2**62]
+    assert distinct([]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"batch": 0}, "training.batch must lie between"),
+        ({"batch": 5001}, "training.batch must lie between"),
+        ({"attempts": 0}, "training.attempts must lie between"),
+        ({"pause_s": -1}, "training.pause_s must lie between"),
+    ],
+)
+def test_impossible_options_are_refused(wrong: dict[str, int], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        TrainingOptions(**wrong)
