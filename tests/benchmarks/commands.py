@@ -1,0 +1,90 @@
+"""What a person or a supervisor waits for: help, one scan, the start of the daemon, its memory.
+
+The database holds a million tokens: the SpamAssassin corpus and random ones besides.
+"""
+
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tests.benchmarks.measure import corpora, resident_mib, table, tree
+from tests.benchmarks.scan import MILLION
+from tests.benchmarks.training import folders, spamd
+from tests.servers.base import free_port, greeting
+
+TIMES = 5
+
+
+def run() -> None:
+    """Measure and print."""
+    with corpora() as corpus, tempfile.TemporaryDirectory() as name:
+        below = Path(name)
+        database = below / "spamd.db"
+        rows: list[tuple[str, float]] = []
+        mail = next((corpus / "modern").glob("*.eml"))
+        spamd(["scan", str(mail)], database)
+        rows.append(("spamd --help", _median(["--help"], database)))
+        scan = ["scan", str(mail)]
+        rows.append(("spamd scan of one mail, empty database", _median(scan, database)))
+        for label, folder in folders(corpus / "spamassassin", below).items():
+            spamd(["train", label, str(folder)], database)
+        tokens = _fill(database, MILLION)
+        rows.append((f"spamd scan of one mail, {tokens:,} tokens", _median(scan, database)))
+        start_s, mib = _daemon(below, database)
+        rows.append((f"spamd serve until it listens, {tokens:,} tokens", start_s))
+        table("commands, seconds", ("what", "seconds"), rows)
+        print(f"\nresident memory of one worker: {mib:.0f} MiB")
+
+
+def _median(arguments: list[str], database: Path) -> float:
+    return statistics.median(spamd(arguments, database) for _ in range(TIMES))
+
+
+def _fill(database: Path, size: int) -> int:
+    """Add random tokens until there are `size`; return how many there are."""
+    with sqlite3.connect(database) as connection:
+        (there,) = connection.execute("SELECT count(*) FROM token").fetchone()
+        ids = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, max(0, size - there), np.int64)
+        connection.executemany(
+            "INSERT OR IGNORE INTO token"
+            " (id, text, spam, ham, spam_occurrences, ham_occurrences, weight, last_seen)"
+            " VALUES (?, ?, 1, 1, 1, 1, 1, 20000)",
+            ((number, f"w{number}") for number in np.sort(ids).tolist()),
+        )
+        (there,) = connection.execute("SELECT count(*) FROM token").fetchone()
+    return int(there)
+
+
+def _daemon(below: Path, database: Path) -> tuple[float, float]:
+    port = free_port()
+    (below / "Maildir").mkdir()
+    command = [
+        sys.executable, "-m", "spamd", "serve",
+        "--set", f"relay.listen=127.0.0.1:{port}",
+        "--set", f"next_hop.url=maildir://{below / 'Maildir'}",
+        "--set", f"database.url=sqlite:///{database}",
+    ]  # fmt: skip
+    started = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        while not greeting(port):
+            time.sleep(0.01)
+        seconds = time.monotonic() - started
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(
+                b"EHLO x\r\nMAIL FROM:<>\r\nRCPT TO:<a@b.test>\r\nDATA\r\n"
+                b"Subject: hi\r\n\r\nhi\r\n.\r\nQUIT\r\n"
+            )
+            while client.recv(4096):
+                pass
+        return seconds, resident_mib(tree(process.pid))
+    finally:
+        process.terminate()
+        process.wait(30)

@@ -1,0 +1,53 @@
+"""Our relay with scanning off: `python -m tests.benchmarks.passing PORT NEXT_PORT`."""
+
+import asyncio
+import sys
+import traceback
+
+import uvloop
+
+from spamd.clock import WallClock
+from spamd.message.envelope import Envelope
+from spamd.relay.listener import Relay
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.report import ScanReport
+from tests.fakes import HAM, FakeInspector, FakeObserver
+
+
+class Silent(FakeObserver):
+    """Hears everything and keeps nothing, so that memory stays flat."""
+
+    def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
+        pass
+
+    def failed(self, event: str, error: BaseException, **details: str | float) -> None:
+        traceback.print_exception(error)
+        sys.stderr.flush()
+
+
+class Blind(FakeInspector):
+    """Has seen nothing."""
+
+    async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:
+        return HAM
+
+
+async def serve(port: int, next_port: int) -> None:
+    """Relay from one port to the other until the process is ended."""
+    relay = Relay(
+        options=RelayOptions(
+            listen=(f"127.0.0.1:{port}",), max_connections=2000, max_connections_per_client=0
+        ),
+        next_hop=NextHopOptions(url=f"smtp://127.0.0.1:{next_port}"),
+        tls=TlsOptions(),
+        inspector=Blind(),
+        observer=Silent(),
+        clock=WallClock(),
+    )
+    await relay.start()
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(int(sys.argv[1]), int(sys.argv[2])))
