@@ -3,11 +3,11 @@
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Self
+from typing import Any, Self
 
 from spamd.ports import Inspector
 from spamd.relay.listener import Relay
@@ -285,10 +285,10 @@ async def relay(
     url: str,
     *,
     inspector: FakeInspector | None = None,
-    next_hop: dict[str, object] | None = None,
+    next_hop: Mapping[str, object] | None = None,
     tls: TlsOptions | None = None,
     real_inspector: Inspector | None = None,
-    **options: object,
+    **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a relay in front of `url`; options are those of the section `relay`."""
     fake, observer = inspector or FakeInspector(), FakeObserver()

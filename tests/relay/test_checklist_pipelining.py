@@ -296,8 +296,9 @@ async def test_smtp_p14_one_recipient_a_transaction_when_so_set() -> None:
         assert (await talk.say(b"RCPT TO:<c@y.test>")).startswith(b"452 4.5.3 ")
 
 
-@pytest.mark.parametrize("in_lmtp", [True, False])
-async def test_smtp_p15_an_lmtp_next_hop_that_drops_between_its_replies(in_lmtp: bool) -> None:
+@pytest.mark.parametrize("protocol", ["LMTP", "SMTP"])
+async def test_smtp_p15_an_lmtp_next_hop_that_drops_between_its_replies(protocol: str) -> None:
+    in_lmtp = protocol == "LMTP"
     answers: list[Answer] = [b"250 2.0.0 one\r\n", Do.CLOSE]
     hop = ScriptedNextHop(lmtp=True, answers={".": answers})
     async with hop, (lmtp if in_lmtp else relay)(hop.url) as running:
