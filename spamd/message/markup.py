@@ -12,7 +12,9 @@ from collections.abc import Sequence
 _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z)")
 _OURS = re.compile(rb"x-spam-[!-9;-~]*[ \t]*:", re.IGNORECASE)
 _BLANK = re.compile(rb"\r?\n")
-_MBOX_LINE = re.compile(rb">?From [^\n]*\n")
+_BEFORE = re.compile(  # an mbox line, and indented lines that readers pass over to find the fields
+    rb"(?:>?From [^\n]*\n)?(?:(?:[ \t][^\n]*\n)+(?=[!-9;-~]+[ \t]*:))?"
+)
 _NAME = re.compile(r"[!-9;-~]{1,60}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")
 _LINE = 78  # RFC 5322 §2.1.1: lines should be no longer, excluding CRLF
@@ -25,15 +27,15 @@ def header_end(data: bytes) -> int:
 
     It is `len(data)` when the header section has not ended within `data`.
     """
-    position = _skip_fields(data, _top(data))
+    position = _skip_fields(data, fields_start(data))
     blank = _BLANK.match(data, position)
     return position if blank is None else blank.end()
 
 
-def _top(data: bytes) -> int:
-    """Return where the fields start: behind an mbox line, if there is one."""
-    mbox = _MBOX_LINE.match(data)
-    return 0 if mbox is None else mbox.end()
+def fields_start(data: bytes) -> int:
+    """Return where the fields start: behind an mbox line and indented lines, if there are some."""
+    before = _BEFORE.match(data)
+    return 0 if before is None else before.end()
 
 
 def _skip_fields(data: bytes, position: int) -> int:
@@ -46,10 +48,12 @@ def _skip_fields(data: bytes, position: int) -> int:
 def strip_and_prepend(head: bytes, block: bytes) -> bytes:
     """Return `head` without its `X-Spam-*` fields and with `block` in front of its fields.
 
-    `head` is the start of a message through at least the end of its header section. A leading mbox
-    line stays the first line: behind our fields it would end the header section for every reader.
+    `head` is the start of a message through at least the end of its header section. An mbox
+    line or an indented line on top stays there: behind our fields it would end the header section,
+    or continue our last field.
+    A message without any field gets a blank line behind the block.
     """
-    top = position = _top(head)
+    top = position = fields_start(head)
     pieces = [head[:top], block]
     kept = top
     match_field, ours = _FIELD.match, _OURS.match
@@ -58,6 +62,10 @@ def strip_and_prepend(head: bytes, block: bytes) -> bytes:
             pieces.append(head[kept:position])
             kept = match.end()
         position = match.end()
+    if position == top < len(head) and block and _BLANK.match(head, top) is None:
+        # no header section: without a blank line a body that begins with white space would continue
+        # our last field, and one that looks like a field would be taken for one
+        pieces.append(b"\r\n" if block.endswith(b"\r\n") else b"\n")
     pieces.append(head[kept:])
     return b"".join(pieces)
 

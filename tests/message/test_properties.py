@@ -33,8 +33,9 @@ PIECES = [
 MAILISH = st.lists(st.sampled_from(PIECES) | st.binary(max_size=8), max_size=60).map(b"".join)
 ANY = st.binary(max_size=400) | MAILISH
 SMALL = Limits(
-    message_bytes=600, header_bytes=200, fields=8, field_bytes=100, depth=3, parts=6, part_bytes=200,
-    text_chars=100, html_nodes=10, links=3, word_chars=10, token_chars=34, tokens=40,
+    message_bytes=600, header_bytes=200, fields=8, field_bytes=100, depth=3, parts=6,
+    part_bytes=200, text_chars=100, html_nodes=10, links=3, word_chars=10, token_chars=34,
+    tokens=40,
     occurrences=3,
 )  # fmt: skip
 OURS = re.compile(rb"x-spam-[!-9;-~]*[ \t]*:", re.IGNORECASE)
@@ -86,7 +87,13 @@ def expected_splice(head: bytes, block: bytes) -> bytes:
     kept: list[bytes] = []
     if lines and re.match(rb">?From [^\n]*\n", lines[0]):
         kept.append(lines.pop(0))
+    indented = next((i for i, line in enumerate(lines) if line[:1] not in (b" ", b"\t")), None)
+    if indented is not None and NAME.match(lines[indented]):
+        kept += lines[:indented]
+        del lines[:indented]
     kept.append(block)
+    if lines and not NAME.match(lines[0]) and lines[0].strip(b"\r\n"):
+        kept.append(b"\n")
     dropping, in_field = False, False
     while lines:
         line = lines[0]
