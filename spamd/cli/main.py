@@ -91,6 +91,15 @@ def commands() -> typer.Typer:
     return app
 
 
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    """Print the version and end, whatever else the command line says."""
+    if wanted:
+        from importlib.metadata import version
+
+        line(f"spamd {version('spamd')}")
+        raise typer.Exit
+
+
 def spamd(
     context: typer.Context,
     config: Annotated[
@@ -111,7 +120,10 @@ def spamd(
         ),
     ] = None,
     *,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    version: Annotated[  # noqa: ARG001 - its callback does the work
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
 ) -> None:
     """A spam filter that stands in front of your mail server and learns from what people do.
 
@@ -120,11 +132,6 @@ def spamd(
     here = session(context)
     here.config = config
     here.overrides = list(overrides or ())
-    if version:
-        from importlib.metadata import version as version_of
-
-        line(f"spamd {version_of('spamd')}")
-        raise typer.Exit
 
 
 def hoisted(arguments: Sequence[str]) -> list[str]:

@@ -1,0 +1,100 @@
+"""The database commands: nothing lost, everything said."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Spamd
+
+
+def test_upgrade_makes_the_tables_once(spamd: Spamd) -> None:
+    first = spamd("database", "upgrade", "--json").json
+    second = spamd("database", "upgrade")
+
+    assert first["before"] is None
+    assert second.out == f"sqlite:///var/spamd.db has schema {first['after']} already\n"
+
+
+def test_verify_agrees_after_training(taught: Spamd) -> None:
+    ran = taught("database", "verify", "--json")
+
+    assert (ran.code, ran.json["lessons"], ran.json["faults"]) == (0, 20, [])
+
+
+def test_verify_finds_a_count_that_somebody_changed(taught: Spamd, home: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(home / "var/spamd.db") as connection:
+        connection.execute(
+            "UPDATE token SET ham = ham + 1, ham_occurrences = ham_occurrences + 1"
+            " WHERE id = (SELECT min(id) FROM token)"
+        )
+    connection.close()
+
+    ran = taught("database", "verify")
+
+    assert ran.code == 3
+    assert "1 tokens have other counts than the journal says" in ran.out
+
+
+def test_export_and_import_give_back_the_same(taught: Spamd, home: Path) -> None:
+    before = taught("explain", "spam/11.eml", "--json").json
+    assert taught("database", "export", "all.jsonl.gz", "--json").json["lessons"] == 20
+    assert taught("database", "reset", "--yes").code == 0
+    assert taught("status", "--json").json["corpus"]["tokens"] == 0
+
+    ran = taught("database", "import", "all.jsonl.gz")
+
+    assert ran.code == 0
+    after = taught("explain", "spam/11.eml", "--json").json
+    assert after["probability"] == pytest.approx(before["probability"])
+    assert after["heads"] == before["heads"]
+
+
+def test_export_never_overwrites(taught: Spamd, home: Path) -> None:
+    (home / "precious").write_text("data")
+
+    ran = taught("database", "export", "precious")
+
+    assert (ran.code, ran.err) == (3, "spamd: precious: File exists\n")
+    assert (home / "precious").read_text() == "data"
+
+
+def test_import_of_something_else_is_refused(
+    taught: Spamd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"hello\n")))
+
+    ran = taught("database", "import", "-")
+
+    assert (ran.code, ran.err.count("\n")) == (3, 1)
+
+
+def test_import_of_half_a_file_says_so(taught: Spamd, home: Path) -> None:
+    taught("database", "export", "all.jsonl")
+    lines = (home / "all.jsonl").read_text().splitlines(keepends=True)
+    (home / "half.jsonl").write_text("".join(lines[:11]))
+    taught("database", "reset", "--yes")
+
+    ran = taught("database", "import", "half.jsonl")
+
+    assert ran.code == 1
+    assert "the file ends early" in ran.err
+    assert taught("database", "verify", "--json").json["lessons"] == 10
+
+
+def test_reset_asks_first_and_leaves_a_backup(taught: Spamd, home: Path) -> None:
+    assert taught("database", "reset").code == 64
+
+    ran = taught("database", "reset", "--yes", "--json")
+
+    assert Path(ran.json["backup"]).stat().st_size > 0
+    assert taught("train", "spam", "spam/00.eml", "--json").json["learned"] == 1
+
+
+def test_prune_counts_before_it_removes(taught: Spamd) -> None:
+    ran = taught("database", "prune", "--floor", "0", "--dry-run", "--json")
+
+    assert (ran.code, ran.json["dry_run"], ran.json["removed"]) == (0, True, 0)
+    assert taught("database", "prune", "--seen-in", "0").code == 64
