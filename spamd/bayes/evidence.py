@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes import fisher, graham, mixed, multinomial
+from spamd.bayes import confidence, fisher, graham, mixed, multinomial
 from spamd.bayes.counts import WEIGHT_UNIT, TokenCounts, Totals
 from spamd.bayes.decision import Decision, Verdict, decide
 from spamd.bayes.fusion import HEADS, SCALES
@@ -131,6 +131,8 @@ def _contributions(head: str, model: Model, sample: Sample, counts: TokenCounts)
             f = np.clip(f, fisher.EXTREME, 1 - fisher.EXTREME)
             told = fisher.chosen(f, counts, kinds, options.fisher)
             parts = np.where(told, np.log(f) - np.log1p(-f), 0.0)
+        case "confidence" if trained:
+            parts = confidence.contributions(counts, kinds, totals, options.confidence)
         case "logistic":
             parts = counts.weight * (WEIGHT_UNIT / np.sqrt(max(1, len(parts))))
         case _:
@@ -145,6 +147,8 @@ def _probability(head: str, model: Model, counts: TokenCounts, parts: Floats) ->
             return graham.probabilities(counts, model.totals, model.options.graham)
         case "fisher":
             return fisher.smoothed(counts, model.totals, model.options.fisher)
+        case "confidence":
+            return confidence.probabilities(counts, model.totals, model.options.confidence)
         case _:
             return np.array([sigmoid(part) for part in parts])
 

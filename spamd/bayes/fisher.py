@@ -13,8 +13,7 @@ Source: G. Robinson, "A Statistical Approach to the Spam Problem", Linux Journal
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
-from math import exp, log, log1p
+from math import exp, isqrt, lgamma, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +67,6 @@ def smoothed(counts: TokenCounts, totals: Totals, options: FisherOptions) -> NDA
     return f
 
 
-@lru_cache(maxsize=4)
-def _log_factorials(size: int) -> NDArray[np.float64]:
-    """Return ln i! for i = 0 … size−1."""
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size, dtype=np.float64)))])
-
-
 def log_chi2_tails(statistic: float, tokens: int) -> tuple[float, float]:
     """Return (ln C, ln (1 − C)), C the chi-squared upper tail for 2n degrees of freedom.
 
@@ -86,13 +79,16 @@ def log_chi2_tails(statistic: float, tokens: int) -> tuple[float, float]:
     if tokens == 0 or m <= 0:
         return 0.0, SURE
     below = m < tokens
-    # Past n the terms fall at least by m/n each; what lies beyond twelve widths of √n is nothing.
-    start, stop = (tokens, tokens + 60 + 12 * int(tokens**0.5)) if below else (0, tokens)
-    factorials = _log_factorials(1 << max(12, stop.bit_length()))  # few sizes, each computed once
-    terms = np.arange(start, stop) * log(m) - factorials[start:stop]
-    top = float(terms.max())
-    small = max(SURE, min(-1e-300, top - m + log(float(np.exp(terms - top).sum()))))
-    large = log1p(-exp(small)) if small > -700 else -exp(-700)
+    # The series of the smaller tail, divided by its largest term, which is the first one taken;
+    # what lies beyond twelve widths of √n is nothing.
+    width = 60 + 12 * isqrt(tokens)
+    if below:
+        first, ratios = tokens, m / np.arange(tokens + 1, tokens + width)
+    else:
+        first, ratios = tokens - 1, np.arange(tokens - 1, max(0, tokens - width), -1) / m
+    series = log1p(float(np.multiply.accumulate(ratios).sum()))
+    small = max(SURE, first * log(m) - m - lgamma(first + 1) + series)
+    large = log1p(-exp(small)) if small < -1e-12 else SURE
     return (large, small) if below else (small, large)
 
 

@@ -26,6 +26,7 @@ HEADS: tuple[str, ...] = (
     "graham",
     "multinomial",
     "fisher",
+    "confidence",
     "logistic",
     "grams",
     "facts",
@@ -33,10 +34,10 @@ HEADS: tuple[str, ...] = (
 )
 """The heads, in the order of every array of scores."""
 
-SCALES = np.array([60.0, 20.0, 60.0, 4.0, 4.0, 10.0, 10.0])
+SCALES = np.array([150.0, 40.0, 60.0, 0.2, 7.0, 7.0, 20.0, 20.0])
 """A head's score of this size counts as clear; beyond it tanh flattens (E-005)."""
 
-DEFAULTS = np.array([0.0, 1.5, 1.5, 2.0, 1.5, 1.5, 0.3, 0.3])
+DEFAULTS = np.array([0.0, 0.7, 0.7, 1.0, 2.0, 2.0, 2.0, 0.3, 0.3])
 """w⁰: the bias and the weight of each head before there are lessons (E-005)."""
 
 Floats = NDArray[np.float64]
@@ -55,7 +56,7 @@ class FusionOptions:
     heads: tuple[str, ...] = HEADS
     refit_every: int = 50
     window: int = 3000
-    regularisation: float = 1.0
+    regularisation: float = 5.0
 
     def __post_init__(self) -> None:
         """Check names and ranges."""

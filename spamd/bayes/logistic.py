@@ -1,8 +1,10 @@
 """On-line logistic regression over tokens, and over hashed character 4-grams.
 
     z = Σ wₜ / √n        P(spam) = 1 / (1 + e^(−z))        wₜ ← wₜ + η·(y − P)/√n
+    η = η∞ + (η₀ − η∞) / (1 + N/N½)                           N lessons learned so far
 
-One pass, one step per lesson, the same step for each of the n features of the message. Weights and
+One pass, one step per lesson, the same step for each of the n features of the message. The first
+lessons step far, later ones correct finely. Weights and
 steps are integers in units of 2⁻¹⁶, so subtracting a lesson's step restores each weight exactly.
 (The steps of later lessons stay as they were taken: they are theirs to take back.)
 
@@ -12,6 +14,7 @@ filtering" (2008), for margins.
 """
 
 from dataclasses import dataclass
+from math import sqrt, tanh
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +30,24 @@ GRAM_SLOTS = 1 << 20
 class LogisticOptions:
     """Settings of the logistic head over tokens.
 
-    rate      η, how far one lesson moves the score of its own message, in log-odds (E-004)
-    margin    a message on its label's side of this log-odds teaches nothing more (thick threshold)
+    rate      η₀, how far the first lesson moves the score of its own message, in log-odds (E-004)
+    steady    η∞, what the rate falls to (E-007)
+    settle    N½, lessons after which the rate is half way down (E-007)
+    margin    a message on its label's side of this log-odds teaches nothing more: a thick threshold
+              keeps what is known well from drowning what is rare (E-007)
     """
 
     rate: float = 16.0
-    margin: float = 1e9
+    steady: float = 4.0
+    settle: int = 1000
+    margin: float = 4.0
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        if not 0 < self.rate <= 1000:
-            raise ValueError("rate must lie between 0 and 1000")
-        if self.margin < 0:
-            raise ValueError("margin must not be below 0")
+        if not 0 < self.steady <= self.rate <= 1000:
+            raise ValueError("0 < steady ≤ rate ≤ 1000 must hold")
+        if self.settle < 1 or self.margin < 0:
+            raise ValueError("settle must be at least 1 and margin not below 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,22 +57,26 @@ class GramsOptions(LogisticOptions):
 
 def sigmoid(z: float) -> float:
     """Return 1 / (1 + e^(−z)) without overflow."""
-    return 0.5 * (1 + float(np.tanh(z / 2)))
+    return 0.5 * (1 + tanh(z / 2))
 
 
 def score(weights: NDArray[np.int32]) -> float:
     """Return z, the log-odds of spam, from the weights of the message's features."""
     if len(weights) == 0:
         return 0.0
-    return float(weights.sum(dtype=np.int64)) * WEIGHT_UNIT / float(np.sqrt(len(weights)))
+    return float(weights.sum(dtype=np.int64)) * WEIGHT_UNIT / sqrt(len(weights))
 
 
-def step(z: float, features: int, label: Label, options: LogisticOptions) -> int:
-    """Return the step, in units of 2⁻¹⁶, that a lesson adds to each weight of its message."""
+def step(z: float, features: int, label: Label, lessons: int, options: LogisticOptions) -> int:
+    """Return the step, in units of 2⁻¹⁶, that a lesson adds to each weight of its message.
+
+    z  the score before, of a message with so many `features`    lessons  learned before this one
+    """
     y = 1.0 if label is Label.SPAM else 0.0
     if features == 0 or (2 * y - 1) * z > options.margin:
         return 0
-    return round(options.rate * (y - sigmoid(z)) / float(np.sqrt(features)) / WEIGHT_UNIT)
+    rate = options.steady + (options.rate - options.steady) / (1 + lessons / options.settle)
+    return round(rate * (y - sigmoid(z)) / sqrt(features) / WEIGHT_UNIT)
 
 
 def slots(grams: NDArray[np.uint32], size: int) -> NDArray[np.intp]:

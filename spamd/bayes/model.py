@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes import dependence, fisher, graham, logistic, mixed, multinomial
+from spamd.bayes import confidence, dependence, fisher, graham, logistic, mixed, multinomial
+from spamd.bayes.confidence import ConfidenceOptions
 from spamd.bayes.counts import TAUGHT_TOKENS, TokenCounts, TokenTable, Totals, taught
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.dependence import DependenceOptions
@@ -41,6 +42,7 @@ class BayesOptions:
     graham: GrahamOptions = field(default_factory=GrahamOptions)
     multinomial: MultinomialOptions = field(default_factory=MultinomialOptions)
     fisher: FisherOptions = field(default_factory=FisherOptions)
+    confidence: ConfidenceOptions = field(default_factory=ConfidenceOptions)
     logistic: LogisticOptions = field(default_factory=LogisticOptions)
     grams: GramsOptions = field(default_factory=GramsOptions)
     facts: FactsOptions = field(default_factory=FactsOptions)
@@ -128,6 +130,7 @@ class Model:
             "graham": self._graham,
             "multinomial": self._multinomial,
             "fisher": self._fisher,
+            "confidence": self._confidence,
             "logistic": lambda _, counts: logistic.score(counts.weight),
             "grams": lambda sample, _: logistic.score(self.gram_weights(sample)),
             "facts": self._facts,
@@ -170,10 +173,15 @@ class Model:
         before = self.weigh(sample)
         scores = dict(zip(HEADS, before.scores, strict=True))
         step = gram_step = 0
+        lessons = self.totals.messages
         if "logistic" in self.options.fusion.heads:
-            step = logistic.step(scores["logistic"], len(sample.ids), label, self.options.logistic)
+            step = logistic.step(
+                scores["logistic"], len(sample.ids), label, lessons, self.options.logistic
+            )
         if "grams" in self.options.fusion.heads:
-            gram_step = logistic.step(scores["grams"], len(sample.grams), label, self.options.grams)
+            gram_step = logistic.step(
+                scores["grams"], len(sample.grams), label, lessons, self.options.grams
+            )
         self._change(sample, before.rows, label, sign=1, step=step, gram_step=gram_step)
         self.history.append(key, label, before.scores)
         if self.totals.messages % self.options.fusion.refit_every == 0:
@@ -256,6 +264,9 @@ class Model:
 
     def _fisher(self, sample: Sample, counts: TokenCounts) -> float:
         return fisher.score(counts, sample.kinds, self.totals, self.options.fisher)
+
+    def _confidence(self, sample: Sample, counts: TokenCounts) -> float:
+        return confidence.score(counts, sample.kinds, self.totals, self.options.confidence)
 
     def _facts(self, sample: Sample, _: TokenCounts) -> float:
         return mixed.score(self.facts, sample.discrete, sample.continuous, self.options.facts)

@@ -28,6 +28,7 @@ from pydantic import Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from spamd.bayes.confidence import ConfidenceOptions
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.dependence import DependenceOptions
 from spamd.bayes.fisher import FisherOptions
@@ -74,6 +75,7 @@ class Settings(BaseSettings):
     graham: GrahamOptions = Field(default_factory=GrahamOptions)
     multinomial: MultinomialOptions = Field(default_factory=MultinomialOptions)
     fisher: FisherOptions = Field(default_factory=FisherOptions)
+    confidence: ConfidenceOptions = Field(default_factory=ConfidenceOptions)
     logistic: LogisticOptions = Field(default_factory=LogisticOptions)
     grams: GramsOptions = Field(default_factory=GramsOptions)
     facts: FactsOptions = Field(default_factory=FactsOptions)
@@ -93,6 +95,7 @@ class Settings(BaseSettings):
             graham=self.graham,
             multinomial=self.multinomial,
             fisher=self.fisher,
+            confidence=self.confidence,
             logistic=self.logistic,
             grams=self.grams,
             facts=self.facts,

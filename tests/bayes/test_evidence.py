@@ -42,7 +42,7 @@ def test_a_head_that_is_off_is_not_explained() -> None:
     ]
 
 
-@pytest.mark.parametrize("head", ["graham", "multinomial", "fisher", "logistic"])
+@pytest.mark.parametrize("head", ["graham", "multinomial", "fisher", "confidence", "logistic"])
 def test_clues_tell_counts_probability_and_direction(head: str) -> None:
     sample = sample_of("buy", "dear", "never-seen")
     told = {found.head: found for found in explain(trained(), sample).heads}[head]
@@ -74,7 +74,8 @@ def test_no_more_clues_are_told_than_asked_for() -> None:
 def test_taking_out_the_clues_named_flips_the_verdict_and_one_less_does_not() -> None:
     model = trained(
         BayesOptions(
-            decision=FEW, fusion=FusionOptions(heads=("graham", "multinomial", "logistic"))
+            decision=FEW,
+            fusion=FusionOptions(heads=("graham", "multinomial", "confidence", "logistic")),
         )
     )
     sample = sample_of("buy", "now", "pill1", "pill2")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2  # type: ignore[import-untyped]  # it has no stubs of its own
 from sklearn.naive_bayes import MultinomialNB
 
-from spamd.bayes import fisher, graham, logistic, multinomial
+from spamd.bayes import confidence, fisher, graham, logistic, multinomial
+from spamd.bayes.confidence import ConfidenceOptions
 from spamd.bayes.counts import TokenCounts, Totals
 from spamd.bayes.fisher import FisherOptions
 from spamd.bayes.graham import Counting, GrahamOptions, GrahamRule
@@ -303,13 +304,52 @@ def test_fisher_ranks_mail_beyond_the_digits_of_the_indicator() -> None:
     assert fisher.combine(np.full(300, 0.999)) > fisher.combine(np.full(200, 0.999)) > 100
 
 
+# Confidence
+
+
+def test_the_confidence_factor_is_that_of_its_formula() -> None:
+    q = confidence.probabilities(counts_of((9, 1)), TEN, ConfidenceOptions())
+
+    factor = ((8**2 - 0.25 / 10) / 10**2) ** 6 / (1 + 8 / 10)
+    assert q.tolist() == pytest.approx([0.5 + factor * 0.4])
+
+
+def test_counts_are_scaled_to_the_larger_corpus() -> None:
+    few_spam = Totals(spam=5, ham=10)
+
+    scaled = confidence.probabilities(counts_of((4, 2)), few_spam, ConfidenceOptions())
+    equal = confidence.probabilities(counts_of((8, 2)), TEN, ConfidenceOptions())
+
+    assert scaled.tolist() == pytest.approx(equal.tolist())
+
+
+def test_rare_common_and_unseen_tokens_are_hardly_believed() -> None:
+    q = confidence.probabilities(
+        counts_of((9, 0), (1, 0), (9, 5), (0, 0)), TEN, ConfidenceOptions()
+    )
+
+    sure, rare, common, unseen = (abs(value - 0.5) for value in q.tolist())
+    assert sure > 2 * rare > 20 * common > unseen == 0
+
+
+def test_confidence_is_per_token_and_reads_the_kinds_wanted() -> None:
+    kinds = np.array([Kind.WORD, Kind.PAIR], dtype=np.uint8)
+
+    both = confidence.score(counts_of((9, 0), (9, 0)), words(2), TEN, ConfidenceOptions())
+    one = confidence.score(
+        counts_of((9, 0), (0, 9)), kinds, TEN, ConfidenceOptions(kinds=int(Kind.WORD))
+    )
+
+    assert both == pytest.approx(2 * one)
+
+
 # Logistic
 
 
 def test_a_step_of_a_lesson_moves_its_own_score_by_the_rate() -> None:
     options = LogisticOptions(rate=8.0)
 
-    step = logistic.step(0.0, 100, Label.SPAM, options)
+    step = logistic.step(0.0, 100, Label.SPAM, 0, options)
 
     assert logistic.score(np.full(100, step, dtype=np.int32)) == pytest.approx(4.0, abs=1e-3)
 
@@ -317,14 +357,22 @@ def test_a_step_of_a_lesson_moves_its_own_score_by_the_rate() -> None:
 def test_a_lesson_beyond_the_margin_teaches_nothing() -> None:
     options = GramsOptions(margin=2.0)
 
-    assert logistic.step(2.5, 100, Label.SPAM, options) == 0
-    assert logistic.step(-2.5, 100, Label.HAM, options) == 0
-    assert logistic.step(2.5, 100, Label.HAM, options) < 0
+    assert logistic.step(2.5, 100, Label.SPAM, 0, options) == 0
+    assert logistic.step(-2.5, 100, Label.HAM, 0, options) == 0
+    assert logistic.step(2.5, 100, Label.HAM, 0, options) < 0
+
+
+def test_steps_grow_finer_with_the_lessons_learned() -> None:
+    options = LogisticOptions(rate=16.0, steady=4.0, settle=1000)
+
+    steps = [logistic.step(0.0, 1, Label.SPAM, lessons, options) for lessons in (0, 1000, 10**9)]
+
+    assert [step / 65536 for step in steps] == pytest.approx([8.0, 5.0, 2.0], abs=1e-3)
 
 
 def test_a_message_without_features_scores_nothing_and_teaches_nothing() -> None:
     assert logistic.score(np.zeros(0, dtype=np.int32)) == 0.0
-    assert logistic.step(0.0, 0, Label.SPAM, LogisticOptions()) == 0
+    assert logistic.step(0.0, 0, Label.SPAM, 0, LogisticOptions()) == 0
 
 
 # All
@@ -344,6 +392,7 @@ def test_scores_are_finite_for_any_counts(pairs: list[tuple[int, int]], smoothin
         assert np.isfinite(multinomial.score(counts, once, words(size), totals, options))
     assert np.isfinite(graham.score(counts, words(size), totals, GrahamOptions()))
     assert np.isfinite(fisher.score(counts, words(size), totals, FisherOptions()))
+    assert np.isfinite(confidence.score(counts, words(size), totals, ConfidenceOptions()))
 
 
 @given(st.integers(0, 9), st.integers(1, 10))
@@ -374,7 +423,10 @@ def test_each_head_grows_with_the_spam_count_of_a_token(spam: int, ham: int) -> 
         (lambda: FisherOptions(strength=0), "strength"),
         (lambda: FisherOptions(unknown=0), "unknown"),
         (lambda: FisherOptions(minimum_deviation=0.5), "minimum_deviation"),
+        (lambda: ConfidenceOptions(rarity=-1), "rarity"),
+        (lambda: ConfidenceOptions(exponent=0), "exponent"),
         (lambda: LogisticOptions(rate=0), "rate"),
+        (lambda: LogisticOptions(steady=20), "steady"),
         (lambda: GramsOptions(margin=-1), "margin"),
     ],
 )
