@@ -92,7 +92,7 @@ class ImapSession:
     def open(self) -> None:
         """Connect, secure the connection and log in."""
         with self._errors("can't be reached"):
-            self._client = self._connect()
+            self._connect()
             self._client.folder_encode = False  # commands take names exactly as LIST gave them
             self._client.normalise_times = False
         self._log_in()
@@ -213,15 +213,32 @@ class ImapSession:
         until = time.monotonic() + seconds
         with self._errors("ended the connection"):
             self._client.idle()
-            while not self._broken and (left := until - time.monotonic()) > 0:
+            told = self._has_unread()
+            while not told and not self._broken and (left := until - time.monotonic()) > 0:
                 started = time.monotonic()
                 news = self._client.idle_check(timeout=min(left, IDLE_SLICE_S))
                 if any(answer[0] == b"BYE" for answer in news):
                     raise MailboxError(f"{self._place} said goodbye")
                 early = time.monotonic() - started < min(left, IDLE_SLICE_S) / 2
-                if early or any(_tells(answer) for answer in news):
-                    break  # early without news: the connection ended, which DONE will show
+                # Early without news: the connection ended, which DONE will show.
+                told = early or any(_tells(answer) for answer in news)
             self._client.idle_done()
+
+    def _has_unread(self) -> bool:
+        """Return whether the server said more in one breath with its answer to IDLE.
+
+        IMAPClient polls the socket and so misses what imaplib has buffered already.
+        """
+        imap = self._client._imap  # noqa: SLF001 - IMAPClient offers no way to ask
+        buffered = getattr(imap, "_file", None) or imap.file
+        connection = self._client.socket()
+        connection.settimeout(0)  # not blocking
+        try:
+            return bool(buffered.peek(1))
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return False
+        finally:
+            connection.settimeout(self._timeout_s)
 
     def _select(self, raw: str) -> None:
         if self._selected != raw:
@@ -231,10 +248,10 @@ class ImapSession:
     def _place(self) -> str:
         return f"the IMAP server {self._account.host}:{self._account.effective_port}"
 
-    def _connect(self) -> Any:
+    def _connect(self) -> None:
         account = self._account
         context = ssl.create_default_context(cafile=account.ca_file)
-        client = IMAPClient(
+        self._client = client = IMAPClient(
             account.host,
             port=account.effective_port,
             ssl=account.implicit_tls,
@@ -242,27 +259,21 @@ class ImapSession:
             timeout=self._timeout_s,
         )
         if account.implicit_tls or account.tls is Tls.NONE:
-            return client
+            return
         if client.has_capability("STARTTLS"):
             client.starttls(context)
         elif account.tls is Tls.STARTTLS or account.host not in LOOPBACK:
-            client.shutdown()
             raise MailboxError(
                 f"{self._place} offers no STARTTLS; the password is not sent in the clear"
             )
-        return client
 
     def _log_in(self) -> None:
         account = self._account
-        try:
-            with self._errors("ended the connection at the login"):
-                if account.token_file or account.token_command:
-                    self._client.oauth2_login(self._login, _token(account))
-                else:
-                    self._client.login(self._login, _password(account))
-        except AccessError:
-            self.close()
-            raise
+        with self._errors("ended the connection at the login"):
+            if account.token_file or account.token_command:
+                self._client.oauth2_login(self._login, _token(account))
+            else:
+                self._client.login(self._login, _password(account))
 
     @contextlib.contextmanager
     def _errors(self, what: str) -> Iterator[None]:

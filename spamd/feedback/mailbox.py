@@ -172,7 +172,7 @@ def unreadable(key: str, fault: str) -> Head:
 def decoded(raw: str) -> str:
     """Return a folder's name from modified UTF-7; one that breaks the coding stays as it is."""
     try:
-        return str(decode_utf7(raw))
+        return str(decode_utf7(raw.encode("ascii")))
     except ValueError:
         return raw
 

@@ -139,16 +139,16 @@ class Watcher:
         vanished or lost its UIDs: it may be that one under a new name.
         """
         names = {folder.name for folder in folders}
-        gone = {name: cursor for name, cursor in cursors.items() if name not in names}
         inbox = next((folder.name for folder in folders if folder.place is Place.INBOX), None)
-        baseline = inbox not in cursors or bool(gone)
+        lost = [cursor for name, cursor in cursors.items() if name not in names]
+        gone = [cursor.folder for cursor in lost]
         found: list[News] = []
-        for folder in folders:
+        for folder in sorted(folders, key=lambda folder: folder.name not in cursors):
             cursor = cursors.get(folder.name)
+            baseline = inbox not in cursors or bool(lost)
             try:
                 news = await self._mailbox.look(folder, cursor, baseline=baseline)
-                if news and cursor is None and (old := _renamed(news, gone)):
-                    del gone[old.folder]
+                if news and cursor is None and (old := _renamed(news, lost)):
                     news = await self._follow(folder, old)
             except FolderError as error:
                 tally.faults.append(str(error))
@@ -156,9 +156,8 @@ class Watcher:
                 continue
             if news:
                 found.append(news)
-                baseline = baseline or (
-                    cursor is not None and cursor.validity != news.start.validity
-                )
+                if cursor is not None and cursor.validity != news.start.validity:
+                    lost.append(cursor)
         # The inbox goes last: while it has no cursor, the account counts as new.
         for news in sorted(found, key=lambda news: news.folder.place is Place.INBOX):
             await self._memory.mailboxes.save(news.start, self._mailbox.key, {})
@@ -170,7 +169,6 @@ class Watcher:
         """Go on with a renamed folder where it was left under its old name."""
         moved = replace(old, folder=folder.name)
         await self._memory.mailboxes.save(moved, self._mailbox.key, {})
-        await self._memory.mailboxes.forget(self._mailbox.key, old.folder)
         return await self._mailbox.look(folder, moved, baseline=True)
 
     async def _read(self, batch: Sequence[Portion], tally: Tally) -> None:
@@ -294,12 +292,12 @@ class Watcher:
         await self._memory.mailboxes.unpark(parked.account, parked.folder, parked.uid)
 
 
-def _renamed(news: News, gone: Mapping[str, Cursor]) -> Cursor | None:
-    """Return the cursor of the vanished folder that a new one was, None when it is really new.
+def _renamed(news: News, lost: Sequence[Cursor]) -> Cursor | None:
+    """Return the cursor that a new folder had under another name, None when it is really new.
 
     A renamed folder keeps its UIDVALIDITY, and its UIDs never go back.
     """
-    for old in gone.values():
+    for old in lost:
         same = old.validity and old.validity == news.start.validity
         if same and news.end.next_uid >= old.next_uid:
             return old

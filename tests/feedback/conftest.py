@@ -29,3 +29,9 @@ def post_office() -> Iterator[Dovecot]:
 def account(post_office: Dovecot) -> Account:
     """A fresh account on the shared server."""
     return post_office, f"user{next(_numbers)}"
+
+
+@pytest.fixture
+def other_account(post_office: Dovecot) -> Account:
+    """A second account on the shared server."""
+    return post_office, f"user{next(_numbers)}"

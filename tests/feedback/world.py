@@ -4,11 +4,12 @@ The owner is a second IMAP client (imaplib) that moves, copies, appends and expu
 programs do. What we said about a mail is told to the `FakeSchool`, which also takes the lessons.
 """
 
+import asyncio
 import imaplib
 import smtplib
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -23,6 +24,7 @@ from spamd.feedback.mailbox import Mailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.watch import Memory, Watcher
 from spamd.message.features import Features, extract
+from spamd.ports import Clock
 from spamd.sample import Label
 from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeHeld, FakeMailboxes, FakeSchool
@@ -128,23 +130,41 @@ def _quoted(folder: str) -> str:
 
 
 @dataclass
-class World:
-    """Everything around one account."""
+class Bench:
+    """An open account with its watcher and everything the watcher talks to."""
 
-    server: Dovecot
-    user: str
-    owner: Owner
     mailbox: Mailbox
     watcher: Watcher
     school: FakeSchool
     observer: FakeObserver
     mailboxes: FakeMailboxes
     held: FakeHeld
-    options: FeedbackOptions
     subjects: dict[bytes, str] = field(default_factory=dict)
 
     async def look(self) -> Tally:
         return await self.watcher.look()
+
+    def judged(
+        self, subject: str, verdict: Verdict, *, scanned: datetime | None = None, body: str = "Hi."
+    ) -> bytes:
+        """Return a mail that we judged, by default a moment ago."""
+        content = mail(subject, identity=f"id-{subject}", body=body)
+        features = self.school.scanned(content, f"id-{subject}", verdict, scanned)
+        self.subjects[features.digest] = subject
+        return content
+
+    def taught(self) -> list[tuple[str, Label]]:
+        """Return all lessons so far, by subject."""
+        return [(self.subjects.get(digest, "?"), label) for digest, label in self.school.history]
+
+
+@dataclass
+class World(Bench):
+    """The bench of an account on a real server, and the owner of the account."""
+
+    server: Dovecot = field(kw_only=True)
+    user: str = field(kw_only=True)
+    owner: Owner = field(kw_only=True)
 
     def arrives(
         self,
@@ -155,9 +175,7 @@ class World:
         scanned: datetime | None = None,
     ) -> bytes:
         """Deliver a mail that we judged; return it as it lies in the folder."""
-        content = mail(subject, identity=f"id-{subject}")
-        features = self.school.scanned(content, f"id-{subject}", verdict, scanned)
-        self.subjects[features.digest] = subject
+        content = self.judged(subject, verdict, scanned=scanned)
         self.owner.append(folder, content)
         return content
 
@@ -165,10 +183,6 @@ class World:
         """Deliver by LMTP, as the next hop does."""
         with smtplib.LMTP("127.0.0.1", self.server.lmtp_port) as connection:
             connection.sendmail("ann@sender.test", [f"{self.user}@our.test"], content)
-
-    def taught(self) -> list[tuple[str, Label]]:
-        """Return all lessons so far, by subject."""
-        return [(self.subjects.get(digest, "?"), label) for digest, label in self.school.history]
 
 
 def account_of(server: Dovecot, user: str, port: int = 0) -> AccountOptions:
@@ -181,34 +195,45 @@ def account_of(server: Dovecot, user: str, port: int = 0) -> AccountOptions:
     )
 
 
+MakeMailbox = Callable[[AccountOptions, FeedbackOptions, Clock, FakeMailboxes], Mailbox]
+
+
+def imap_mailbox(
+    account: AccountOptions, options: FeedbackOptions, clock: Clock, _: FakeMailboxes
+) -> Mailbox:
+    return ImapMailbox(account, options, clock, login=account.user, actor=account.user)
+
+
+QUICK = FeedbackOptions(poll_s=0.2, timeout_s=5, retry_first_s=0.05, retry_most_s=0.2)
+
+
 @asynccontextmanager
-async def world_at(
-    server: Dovecot,
-    user: str = "alice",
+async def bench_at(
+    account: AccountOptions,
     *,
-    options: FeedbackOptions | None = None,
-    account: AccountOptions | None = None,
-    extracted: type[Exception] | None = None,
+    options: FeedbackOptions = QUICK,
+    poison: type[Exception] | None = None,
     mailboxes: FakeMailboxes | None = None,
     school: FakeSchool | None = None,
-) -> AsyncIterator[World]:
+    make: MakeMailbox = imap_mailbox,
+    reachable: bool = True,
+) -> AsyncIterator[Bench]:
     """Open an account, with nothing in it looked at yet.
 
     Args:
-        extracted: raised for every mail whose body holds the word "poison".
+        poison: raised for every mail that holds the word "poison".
+        reachable: log in now; else the test is about why that fails.
     """
     clock = ServerClock()
-    options = options or FeedbackOptions(poll_s=0.2, retry_first_s=0.05, retry_most_s=0.2)
     school = school or FakeSchool(clock)
     mailboxes = mailboxes or FakeMailboxes()
     held = FakeHeld()
     observer = FakeObserver()
-    account = account or account_of(server, user)
-    mailbox = ImapMailbox(account, options, clock, login=account.user, actor=account.user)
+    mailbox = make(account, options, clock, mailboxes)
 
     def careful(content: bytes) -> Features:
-        if extracted and b"poison" in content:
-            raise extracted("this mail is too much")
+        if poison and b"poison" in content:
+            raise poison("this mail is too much")
         return extract(content)
 
     memory = Memory(
@@ -218,26 +243,93 @@ async def world_at(
         extract=careful,
     )
     watcher = Watcher(mailbox, memory, options, clock, observer, source="imap")
-    with server.login(user) as session:
+    if reachable:
         await mailbox.open()
+    try:
+        yield Bench(
+            mailbox=mailbox,
+            watcher=watcher,
+            school=school,
+            observer=observer,
+            mailboxes=mailboxes,
+            held=held,
+        )
+    finally:
+        await mailbox.close()
+
+
+@contextmanager
+def _session(server: Dovecot, user: str) -> Iterator[imaplib.IMAP4]:
+    """Log in, and log out if the server is still the same."""
+    session = server.login(user)
+    try:
+        yield session
+    finally:
         try:
+            session.logout()
+        except (imaplib.IMAP4.abort, OSError):
+            with suppress(OSError):
+                session.shutdown()
+
+
+@asynccontextmanager
+async def world_at(
+    server: Dovecot,
+    user: str = "alice",
+    *,
+    port: int = 0,
+    options: FeedbackOptions = QUICK,
+    poison: type[Exception] | None = None,
+    mailboxes: FakeMailboxes | None = None,
+    school: FakeSchool | None = None,
+    make: MakeMailbox = imap_mailbox,
+) -> AsyncIterator[World]:
+    """Open an account on a real server; its owner uses the real port, we may use another."""
+    with _session(server, user) as session:
+        async with bench_at(
+            account_of(server, user, port),
+            options=options,
+            poison=poison,
+            mailboxes=mailboxes,
+            school=school,
+            make=make,
+        ) as bench:
             yield World(
+                mailbox=bench.mailbox,
+                watcher=bench.watcher,
+                school=bench.school,
+                observer=bench.observer,
+                mailboxes=bench.mailboxes,
+                held=bench.held,
                 server=server,
                 user=user,
                 owner=Owner(session),
-                mailbox=mailbox,
-                watcher=watcher,
-                school=school,
-                observer=observer,
-                mailboxes=mailboxes,
-                held=held,
-                options=options,
             )
-        finally:
-            await mailbox.close()
 
 
 def only(lessons: Sequence[tuple[str, Label]]) -> tuple[str, Label]:
     """Return the one lesson there is."""
     assert len(lessons) == 1, lessons
     return lessons[0]
+
+
+async def until(condition: Callable[[], object], *, deadline_s: float = 20) -> float:
+    """Wait until `condition` holds, and return how many seconds that took."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < deadline_s, "waited in vain"
+        await asyncio.sleep(0.01)
+    return time.monotonic() - started
+
+
+@asynccontextmanager
+async def running(bench: Bench) -> AsyncIterator[None]:
+    """Let the watcher run on its own; it is stopped at the end, within two seconds."""
+    await bench.mailbox.close()
+    task = asyncio.create_task(bench.watcher.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        _, pending = await asyncio.wait([task], timeout=2)
+        assert not pending, "the watcher does not stop"
