@@ -29,8 +29,18 @@ HEAD = Struct("<BBBBHHIII")
 tokens, bytes of the packed part."""
 
 LENGTH = Struct("<I")
-NARROW_WORDS = 0xFFFF
-"""Up to this many words a place takes two bytes."""
+NARROW_WORDS = 0x8000
+"""With fewer words than this a difference of two places takes two bytes."""
+
+ALONE = {2: 0x8000, 4: 0x8000_0000}
+"""The difference, by its bytes, that no pair has: this token is a word alone."""
+
+
+def _steps(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the differences between neighbours, the first one counted from zero."""
+    steps = values.copy()
+    steps[1:] -= values[:-1]
+    return steps
 
 
 class BlobError(ValueError):
@@ -39,17 +49,19 @@ class BlobError(ValueError):
 
 def encode_sample(sample: Sample, texts: Texts) -> bytes:
     """Return a sample and the texts of its tokens as bytes."""
-    order = np.lexsort((texts.second, texts.first))
-    first, second = texts.first[order], texts.second[order]
+    first, second = texts.first.astype(np.int64), texts.second
+    order = np.argsort((first << 32) + second)  # by first word, then second: small differences
+    first, second = first[order], second[order]
     width = 2 if len(texts.words) < NARROW_WORDS else 4
-    place: str = f"<u{width}"
+    place = f"<u{width}"
+    gaps = second - first
+    gaps[second < 0] = ALONE[width]
     packed = zlib.compress(
         b"".join(
             (
                 np.fromiter(map(len, texts.words), "<u2", len(texts.words)).tobytes(),
-                np.diff(first, prepend=0).astype(place).tobytes(),
-                np.where(second < 0, 0, second - first).astype(place).tobytes(),
-                (second < 0).tobytes(),
+                _steps(first).astype(place).tobytes(),
+                gaps.astype(place).tobytes(),
                 sample.occurrences[order].tobytes(),
                 sample.kinds[order].tobytes(),
                 sample.discrete.tobytes(),
@@ -57,15 +69,15 @@ def encode_sample(sample: Sample, texts: Texts) -> bytes:
                 "".join(texts.words).encode(),
             )
         ),
-        1,
+        1,  # three times as fast as level 6, for a tenth more bytes
     )
-    gaps = np.diff(sample.grams, prepend=np.uint32(0)).astype("<u4")
-    gram_width = 3 if len(gaps) == 0 or int(gaps.max()) < 1 << 24 else 4
+    grams = _steps(sample.grams).astype("<u4")
+    gram_width = 3 if len(grams) == 0 or int(grams.max()) < 1 << 24 else 4
     head = HEAD.pack(
         VERSION, width, gram_width, len(sample.discrete), len(sample.continuous), 0,
         len(texts.words), len(sample.ids), len(packed),
     )  # fmt: skip
-    return head + packed + gaps.view(np.uint8).reshape(-1, 4)[:, :gram_width].tobytes()
+    return head + packed + grams.view(np.uint8).reshape(-1, 4)[:, :gram_width].tobytes()
 
 
 def decode_sample(blob: bytes) -> tuple[Sample, Texts]:
@@ -87,10 +99,8 @@ def _decode(blob: bytes) -> tuple[Sample, Texts]:
     packed = _Reader(zlib.decompress(blob[HEAD.size : HEAD.size + size]))
     lengths = packed.take("<u2", words)
     first = np.cumsum(packed.take(f"<u{width}", tokens), dtype=np.int64).astype(np.int32)
-    gap = packed.take(f"<u{width}", tokens).astype(np.int64)
-    alone = packed.take("?", tokens)
-    # Differences were cut to the width of a place: they count round it.
-    second = np.where(alone, -1, (first + gap) % (1 << 8 * width)).astype(np.int32)
+    gap = packed.take(f"<i{width}", tokens).astype(np.int64)
+    second = np.where(gap == -ALONE[width], -1, first + gap).astype(np.int32)
     occurrences, kinds = packed.take("u1", tokens), packed.take("u1", tokens)
     facts, numbers = packed.take("u1", discrete), packed.take("<i8", continuous)
     texts = Texts(_split(packed.rest().decode(), lengths), first, second)
