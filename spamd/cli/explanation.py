@@ -19,6 +19,7 @@ PURPOSE = {
     "graham": "Graham: the most telling words",
     "multinomial": "Multinomial naive Bayes: all words",
     "fisher": "Robinson and Fisher: words far from neutral",
+    "confidence": "Naive Bayes that weighs a word by how sure its counts are",
     "logistic": "Logistic regression: learned weights of the words",
     "grams": "Logistic regression: character 4-grams (their texts are not kept)",
     "facts": "Naive Bayes over the mail's attributes",
