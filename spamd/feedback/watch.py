@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from spamd.errors import TemporaryError
 from spamd.feedback.learn import Candidate, Extract, Tally, Teacher
-from spamd.feedback.mailbox import Folder, FolderError, Mailbox, MailboxError, News
+from spamd.feedback.mailbox import Folder, FolderError, Head, Mailbox, MailboxError, News
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.rule import NOWHERE, Event
 from spamd.feedback.sighting import Context, Judge, Seen, VanishedError, places
@@ -27,6 +27,12 @@ ID_CHARACTERS = 100
 """Longest X-Spam-Id value worth a question to the database: ours are far shorter."""
 
 TEACHES_NOTHING = "teach nothing"
+
+JUST_NOW_S = 10
+"""Mail this young may have been scanned by a worker that has not written it down yet."""
+
+WRITTEN_S = 1.5
+"""Workers write their scans down every second; after this pause the scan is there, or never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +217,7 @@ class Watcher:
         """Return what is known around each mail, asked for all at once."""
         traces = [one.head.traces[0] for one in seen]
         before = await self._memory.mailboxes.seen(self._mailbox.key, traces)
-        ids = [one.head.id for one in seen if one.head.id and len(one.head.id) <= ID_CHARACTERS]
-        known: Mapping[str, Known] = await self._memory.history.by_id(ids) if ids else {}
+        known = await self._known([one.head for one in seen])
         sides: dict[bytes, Place] = {}
         for one, trace in zip(seen, traces, strict=True):
             if one.event is Event.ARRIVED:
@@ -226,6 +231,20 @@ class Watcher:
             )
             for one, trace in zip(seen, traces, strict=True)
         ]
+
+    async def _known(self, heads: Sequence[Head]) -> Mapping[str, Known]:
+        """Return what is known of mails under their ids."""
+        ids = {
+            head.id: head.delivered for head in heads if head.id and len(head.id) <= ID_CHARACTERS
+        }
+        if not ids:
+            return {}
+        known = await self._memory.history.by_id(list(ids))
+        since = self._clock.now() - timedelta(seconds=JUST_NOW_S)
+        if any(when is not None and when > since for one, when in ids.items() if one not in known):
+            await asyncio.sleep(WRITTEN_S)
+            known = await self._memory.history.by_id(list(ids))
+        return known
 
     async def _judged(
         self, seen: Seen, context: Context, tally: Tally, attempt: int
