@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from spamd.clock import WallClock
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.learn import Teacher
+from spamd.feedback.report_address import ReportAddress
 from spamd.feedback.service import Feedback, Surroundings
 from spamd.feedback.watch import Memory
 from spamd.message.facts import SCHEMA
@@ -241,6 +242,7 @@ class Application:
             inspector=ScanningInspector(scanner, self._clock, store.scans),
             observer=self.observer,
             clock=self._clock,
+            desk=ReportAddress(settings.feedback, store.scans, self._teacher(), self._extract),
             sockets=sockets,
         )
 
