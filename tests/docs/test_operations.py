@@ -1,0 +1,122 @@
+"""What an operator sees is documented: commands, exit codes, fields, events, metrics, settings."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from spamd.bayes.decision import Action, Verdict
+from spamd.cli.exits import Exit
+from spamd.cli.main import commands
+from spamd.feedback.options import AccountOptions
+from spamd.observe.metrics import Metrics
+from spamd.observe.options import MetricsOptions
+from spamd.report import ScanReport
+from spamd.settings import Settings
+
+ROOT = Path(__file__).parent.parent.parent
+OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
+TRAINING = (ROOT / "docs/training.md").read_text("utf-8")
+
+WITHOUT_JSON = {"serve"}
+"""It writes a log, not a result."""
+
+
+def all_commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from all_commands(command, f"{prefix}{name} ")
+        else:
+            yield prefix + name, command
+
+
+COMMANDS = dict(all_commands(typer.main.get_command(commands())))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_documented(name: str) -> None:
+    assert re.search(rf"`spamd {name}\b", OPERATIONS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_in_one_line_what_it_does(name: str) -> None:
+    first = (COMMANDS[name].help or "").split("\n")[0]
+
+    assert first.endswith(".")
+    assert len(first) <= 62
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_speaks_json(name: str) -> None:
+    options = {option for param in COMMANDS[name].params for option in param.opts}
+
+    assert ("--json" in options) != (name in WITHOUT_JSON)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_and_argument_is_explained(name: str) -> None:
+    silent = [p.name for p in COMMANDS[name].params if not getattr(p, "help", "")]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize("code", Exit)
+def test_an_exit_code_is_documented(code: Exit) -> None:
+    assert f"\n| {code.value} | " in OPERATIONS
+
+
+@pytest.mark.parametrize("section", list(Settings.model_fields))
+def test_a_section_of_the_settings_is_documented(section: str) -> None:
+    assert f"`{section}`" in OPERATIONS
+
+
+@pytest.mark.parametrize("key", [field.name for field in fields(AccountOptions)])
+def test_a_key_of_an_account_is_documented(key: str) -> None:
+    assert f"`{key}`" in TRAINING
+
+
+def test_the_header_fields_are_documented() -> None:
+    report = ScanReport(
+        id="x",
+        verdict=Verdict.SPAM,
+        action=Action.TAG,
+        reason="",
+        probability=1.0,
+        required=0.5,
+        scores={},
+        size_bytes=0,
+        tokens=0,
+        known=0,
+        duration_s=0.0,
+        features=None,
+    )
+
+    assert [name for name, _ in report.fields() if f"| `{name}` |" not in OPERATIONS] == []
+
+
+def test_the_verdicts_are_documented() -> None:
+    assert [verdict for verdict in Verdict if f"`{verdict}`" not in OPERATIONS] == []
+
+
+def test_the_metrics_are_documented() -> None:
+    names = set()
+    for family in Metrics(MetricsOptions()).registry.collect():
+        names.add(f"{family.name}_total" if family.type == "counter" else family.name)
+
+    assert {name for name in names if f"| `{name}` |" not in OPERATIONS} == set()
+
+
+def test_the_events_of_the_log_are_documented() -> None:
+    told = re.compile(r'(?:happened|failed|\.info|\.warning)\(\s*"([a-z]+\.[a-z_]+)"')
+    events = {
+        event
+        for file in (ROOT / "spamd").rglob("*.py")
+        for event in told.findall(file.read_text("utf-8"))
+    }
+
+    assert "message.scanned" in events
+    assert {event for event in events if f"`{event}`" not in OPERATIONS} == set()
