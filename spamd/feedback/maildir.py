@@ -90,7 +90,7 @@ class MaildirMailbox:
     async def open(self) -> None:
         """Check that there is a Maildir; what was not saved before is looked at again."""
         self._remembered = {}
-        if not await asyncio.to_thread((self._root / "cur").is_dir):
+        if not await asyncio.to_thread(os.path.isdir, self._root / "cur"):
             raise MailboxError(
                 f"{self._root} is no Maildir (it has no cur), or it can't be entered:"
                 " check the path and the rights of the user spamd runs as"
@@ -301,13 +301,24 @@ def _listed(root: Path) -> Iterator[Listed]:
         entries = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
     except OSError as error:
         raise MailboxError(f"{root} can't be read: {error.strerror}") from error
-    dotted = [name for name in entries if name.startswith(".") and (root / name / "cur").is_dir()]
+    dotted = [name for name in entries if name.startswith(".") and _holds_mail(root / name)]
     for name in dotted:
         yield Listed(name=decoded(name[1:]), raw=name, attributes=frozenset(), delimiter=".")
     if not dotted:
         for cur in sorted(root.glob("*/**/cur")):
             raw = str(cur.parent.relative_to(root))
             yield Listed(name=decoded(raw), raw=raw, attributes=frozenset(), delimiter="/")
+
+
+def _holds_mail(path: Path) -> bool:
+    """Return whether a folder has a `cur`; one that can't be entered is reported, not left out."""
+    try:
+        (path / "cur").stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _modified(path: Path) -> int:

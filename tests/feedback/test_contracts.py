@@ -1,0 +1,152 @@
+"""What feedback expects of its ports, of the twins in memory and of the tables in SQLite alike."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from spamd.message.features import extract
+from spamd.ports import Cursor, Held, HeldLessons, Leases, Mailboxes, Parked, Place
+from spamd.sample import Label
+from spamd.storage.engine import Database
+from spamd.storage.leases import SqlLeases
+from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.migrate import upgrade
+from spamd.storage.options import DatabaseOptions
+from tests.fakes import FakeClock
+from tests.feedback.fakes import FakeHeld, FakeLeases, FakeMailboxes
+
+TIME = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
+CURSOR = Cursor(
+    account="alice@host:143",
+    folder="Archiv/Entwürfe 🙂",
+    validity=4_294_967_295,
+    next_uid=7,
+    modseq=2**62,
+    messages=3,
+    first_look=1_800_000_000_000_000,
+    marked="1:3/7",
+    time=TIME,
+)
+PARKED = Parked(
+    account="alice@host:143",
+    folder="Junk",
+    validity=1,
+    uid="7",
+    attempts=1,
+    reason="too much",
+    time=TIME,
+)
+HELD = Held(
+    number=0,
+    features=extract(b"Subject: held\r\n\r\nwords of a mail\r\n"),
+    label=Label.SPAM,
+    source="imap",
+    actor="alice",
+    probability=0.02,
+    reason="a burst",
+    time=TIME,
+)
+
+
+@dataclass(frozen=True)
+class Ports:
+    mailboxes: Mailboxes
+    held: HeldLessons
+    leases: Leases
+    clock: FakeClock
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def ports(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ports]:
+    clock = FakeClock()
+    if request.param == "memory":
+        yield Ports(FakeMailboxes(), FakeHeld(), FakeLeases(clock), clock)
+        return
+    database = await Database.open(DatabaseOptions(url=f"sqlite:///{tmp_path}/spamd.db"))
+    try:
+        await upgrade(database)
+        yield Ports(
+            SqlMailboxes(database), SqlHeldLessons(database), SqlLeases(database, clock), clock
+        )
+    finally:
+        await database.close()
+
+
+async def test_a_cursor_is_read_as_it_was_written(ports: Ports) -> None:
+    await ports.mailboxes.save(CURSOR, CURSOR.account, {})
+    moved = replace(CURSOR, next_uid=8)
+    await ports.mailboxes.save(moved, CURSOR.account, {})
+    assert await ports.mailboxes.cursors(CURSOR.account) == {CURSOR.folder: moved}
+    assert await ports.mailboxes.cursors("bob@host:143") == {}
+
+
+async def test_a_forgotten_cursor_is_gone_and_its_traces_stay(ports: Ports) -> None:
+    await ports.mailboxes.save(CURSOR, CURSOR.account, {b"t" * 16: Place.JUNK})
+    await ports.mailboxes.forget(CURSOR.account, CURSOR.folder)
+    await ports.mailboxes.forget(CURSOR.account, "never there")
+    assert await ports.mailboxes.cursors(CURSOR.account) == {}
+    assert await ports.mailboxes.seen(CURSOR.account, [b"t" * 16]) == {b"t" * 16: Place.JUNK}
+
+
+async def test_the_places_of_a_trace_add_up_for_each_account(ports: Ports) -> None:
+    for place in (Place.INBOX, Place.JUNK, Place.JUNK | Place.MARKED_SPAM):
+        await ports.mailboxes.save(None, "a", {b"x" * 16: place})
+    await ports.mailboxes.save(None, "b", {b"x" * 16: Place.OTHER})
+    found = await ports.mailboxes.seen("a", [b"x" * 16, b"y" * 16])
+    assert found == {b"x" * 16: Place.INBOX | Place.JUNK | Place.MARKED_SPAM}
+
+
+async def test_many_traces_are_one_question(ports: Ports) -> None:
+    traces = {number.to_bytes(16, "big"): Place.OTHER for number in range(2_500)}
+    await ports.mailboxes.save(None, "a", traces)
+    assert await ports.mailboxes.seen("a", list(traces)) == traces
+    assert await ports.mailboxes.seen("a", []) == {}
+
+
+async def test_parked_mail_is_listed_replaced_and_removed(ports: Ports) -> None:
+    later = replace(PARKED, account="bob@host:143", time=TIME + timedelta(seconds=1))
+    for row in (later, PARKED, replace(PARKED, attempts=2)):
+        await ports.mailboxes.park(row)
+    assert list(await ports.mailboxes.parked()) == [replace(PARKED, attempts=2), later]
+    assert list(await ports.mailboxes.parked("bob@host:143")) == [later]
+    await ports.mailboxes.unpark(PARKED.account, PARKED.folder, PARKED.uid)
+    await ports.mailboxes.unpark(PARKED.account, PARKED.folder, PARKED.uid)
+    assert list(await ports.mailboxes.parked()) == [later]
+
+
+async def test_held_lessons_wait_once_each_and_can_be_dropped(ports: Ports) -> None:
+    other = replace(HELD, features=extract(b"Subject: other\r\n\r\nother words\r\n"))
+    await ports.held.hold([HELD, other])
+    await ports.held.hold([replace(HELD, label=Label.HAM)])
+    found = {one.features.digest: one for one in await ports.held.held()}
+    assert found[HELD.features.digest].label is Label.HAM
+    assert list(found[HELD.features.digest].features.texts) == list(HELD.features.texts)
+    assert len({one.number for one in found.values()}) == len(found) == 2
+    assert await ports.held.drop([one.number for one in found.values()]) == 2
+    assert await ports.held.drop([99]) == 0
+    assert list(await ports.held.held()) == []
+
+
+async def test_a_lease_belongs_to_one_until_it_runs_out(ports: Ports) -> None:
+    assert await ports.leases.acquire("feedback", "one", 10)
+    assert not await ports.leases.acquire("feedback", "two", 10)
+    ports.clock.seconds += 9
+    assert await ports.leases.acquire("feedback", "one", 10)
+    ports.clock.seconds += 9
+    assert not await ports.leases.acquire("feedback", "two", 10)
+    ports.clock.seconds += 2
+    assert await ports.leases.holder("feedback") is None
+    assert await ports.leases.acquire("feedback", "two", 10)
+
+
+async def test_a_lease_given_back_is_free_and_only_its_holder_gives_it(ports: Ports) -> None:
+    assert await ports.leases.acquire("feedback", "one", 10)
+    await ports.leases.release("feedback", "two")
+    found = await ports.leases.holder("feedback")
+    assert found is not None
+    assert found.holder == "one"
+    await ports.leases.release("feedback", "one")
+    assert await ports.leases.acquire("feedback", "two", 10)
