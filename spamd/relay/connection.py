@@ -15,16 +15,15 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Coroutine
-from ipaddress import IPv4Address, IPv6Address
 from typing import Any, cast
 
 import aiosmtpd.smtp
-from aiosmtpd.proxy_protocol import V2_CMD, get_proxy
 from aiosmtpd.smtp import SMTP, Session
 
 from spamd.errors import SpamdError
 from spamd.relay.context import RelayContext
 from spamd.relay.inbox import Inbox
+from spamd.relay.proxy import read_proxy_header
 from spamd.relay.replies import (
     BadCommandError,
     ClientTimeoutError,
@@ -127,7 +126,8 @@ class Connection(SMTP):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let the client in or send it away."""
-        self._use(cast("asyncio.Transport", transport))
+        self.transport = cast("asyncio.Transport", transport)
+        self._use(self.transport)
         self.encrypted = transport.get_extra_info("sslcontext") is not None
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
@@ -141,6 +141,8 @@ class Connection(SMTP):
             if self._ticket is not None:
                 self._context.door.leave(self._ticket)
             return
+        if self.options.proxy_protocol and self._context.door.trusts(self.address):
+            self.transport.pause_reading()  # the header is taken from the socket itself
         self._handler_coroutine = self._context.spawn(self, self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -287,8 +289,7 @@ class Connection(SMTP):
             raise ConnectionResetError("TLS handshake failed") from error
         if transport is None:
             raise ConnectionResetError("the client has gone")
-        self._use(transport)
-        self.inbox.clear()
+        self._use(transport)  # what is in the inbox now came encrypted
         self.encrypted = True
 
     def end(self) -> None:
@@ -326,21 +327,23 @@ class Connection(SMTP):
 
     async def _introduce(self) -> None:
         """Read the PROXY header where one is due, then start TLS where it is due."""
-        context = self._context
-        self.trusted = context.door.trusts(self.address)
-        if not context.relay.proxy_protocol or not self.trusted:
+        self.trusted = self._context.door.trusts(self.address)
+        if self.transport is None or not self.options.proxy_protocol or not self.trusted:
             return
-        self.watchdog.watch(context.relay.proxy_header_s)
-        found = await get_proxy(self.inbox)
-        self.watchdog.calm()
-        if not found.valid:
-            raise ConnectionResetError("no PROXY header")
-        if found.command != V2_CMD.LOCAL and isinstance(found.src_addr, IPv4Address | IPv6Address):
-            self.address, self.port = str(found.src_addr), int(found.src_port or 0)
+        with self.transport.get_extra_info("socket").dup() as peer:
+            try:
+                async with asyncio.timeout(self.options.proxy_header_s):
+                    named = await read_proxy_header(peer)
+            except TimeoutError as error:
+                raise ConnectionResetError("no PROXY header in time") from error
+        if named is not None:
+            self.address, self.port = named
             self.trusted = False  # the proxy is trusted, its client is not
             self._change_ticket()
         if self._listener.tls:
             await self.start_tls()
+        else:
+            self.transport.resume_reading()
 
     def _change_ticket(self) -> None:
         """Count the connection for the client behind the proxy."""

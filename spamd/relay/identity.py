@@ -19,6 +19,9 @@ COMMAND_BYTES = 512
 VALUE_BYTES = 255
 """The longest value Postfix takes of an attribute."""
 
+XTEXT_BYTES = 480
+"""The longest encoded value that fits into a command together with its name."""
+
 UNAVAILABLE = b"[UNAVAILABLE]"
 _UNSAFE = re.compile(rb"[^!-*,-<>-~]")
 _PLUS = re.compile(rb"\+([0-9A-Fa-f]{2})")
@@ -47,9 +50,16 @@ def attributes(client: Client) -> dict[bytes, bytes]:
         b"LOGIN": (client.login or "").encode("utf-8", "surrogateescape"),
         b"SOURCE": b"REMOTE",
     }
-    return {
-        name: xtext(value[:VALUE_BYTES]) if value else UNAVAILABLE for name, value in found.items()
-    }
+    return {name: _cut(xtext(value[:VALUE_BYTES])) or UNAVAILABLE for name, value in found.items()}
+
+
+def _cut(value: bytes) -> bytes:
+    """Return as much of an xtext as fits into a command, without half a character."""
+    if len(value) <= XTEXT_BYTES:
+        return value
+    cut = value[:XTEXT_BYTES]
+    plus = cut.rfind(b"+", XTEXT_BYTES - 2)
+    return cut if plus < 0 else cut[:plus]
 
 
 def identity_commands(verb: bytes, client: Client, offered: Iterable[bytes]) -> list[bytes]:

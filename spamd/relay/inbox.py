@@ -69,7 +69,7 @@ class Inbox:
         """Forget what was sent in clear before TLS (CVE-2011-0411)."""
         self._buffer.clear()
 
-    async def readuntil(self, separator: bytes = b"\n") -> bytes:
+    async def readuntil(self) -> bytes:
         """Return the next command line with its CRLF.
 
         Raises:
@@ -78,7 +78,7 @@ class Inbox:
         """
         buffer = self._buffer
         start = 0
-        while (end := buffer.find(separator, start)) < 0:
+        while (end := buffer.find(b"\n", start)) < 0:
             start = len(buffer)
             if start > LINE_BYTES:
                 buffer.clear()
@@ -101,20 +101,6 @@ class Inbox:
     def waiting(self) -> bool:
         """Tell whether somebody waits for the client, for a command line."""
         return self._waiter is not None and self._sink is None
-
-    async def readexactly(self, size: int) -> bytes:
-        """Return the next `size` bytes, for the parser of PROXY headers."""
-        while len(self._buffer) < size:
-            await self._more()
-        block = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return block
-
-    async def read(self, size: int = -1) -> bytes:
-        """Return what is here, at least one byte, at most `size`."""
-        if not self._buffer:
-            await self._more()
-        return await self.readexactly(min(size, len(self._buffer)) if size >= 0 else 0)
 
     async def pour(self, sink: Callable[[bytes], bytes | None]) -> None:
         """Give blocks to `sink` until it returns what is no longer its own.

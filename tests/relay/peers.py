@@ -245,9 +245,13 @@ class Talk:
         return await self.reply()
 
     async def rest(self) -> bytes:
-        """Return everything until the connection ends."""
-        async with asyncio.timeout(WAIT_S):
-            return await self.reader.read()
+        """Return everything until the connection ends, however it ends."""
+        text = b""
+        with suppress(ConnectionError):
+            async with asyncio.timeout(WAIT_S):
+                while block := await self.reader.read(2**16):
+                    text += block
+        return text
 
     def reset(self) -> None:
         """Vanish: the other side reads an error, not an end."""

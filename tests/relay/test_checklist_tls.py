@@ -1,0 +1,522 @@
+"""Rows T of the checklist: TLS, AUTH, identity."""
+
+import asyncio
+import ssl
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from spamd.errors import ConfigError
+from spamd.relay.options import NextHopTls, TlsOptions
+from tests.relay.peers import FULL, WAIT_S, Answer, ScriptedNextHop, Talk, relay
+
+QUEUED = b"250 2.0.0 queued as ABC123\r\n"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def tls(authority: trustme.CA, tmp_path: Path) -> TlsOptions:
+    """Our own certificate."""
+    pem = tmp_path / "server.pem"
+    authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(pem)
+    return TlsOptions(certificate=str(pem))
+
+
+@pytest.fixture
+def trust(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+async def start_tls(talk: Talk, trust: ssl.SSLContext) -> None:
+    async with asyncio.timeout(WAIT_S):
+        await talk.writer.start_tls(trust, server_hostname="localhost")
+
+
+async def test_smtp_t01_after_starttls_everything_begins_anew(
+    tls: TlsOptions, trust: ssl.SSLContext
+) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls) as running:
+        talk = await running.talk()
+        assert b"STARTTLS" in await talk.say(b"EHLO c.test")
+        assert (await talk.say(b"STARTTLS")).startswith(b"220 2.0.0 ")
+        await start_tls(talk, trust)
+        assert (await talk.say(b"MAIL FROM:<a@x.test>")).startswith(b"503 5.5.1 ")
+        assert b"STARTTLS" not in await talk.say(b"EHLO c.test")
+        assert await talk.deliver(hello=b"") == QUEUED
+        assert b" with ESMTPS;" in hop.messages[0]
+        ((_, envelope),) = running.inspector.seen
+        assert envelope.client.tls
+
+
+async def test_smtp_t02_what_is_sent_in_clear_behind_starttls_is_forgotten(
+    tls: TlsOptions, trust: ssl.SSLContext
+) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test")
+        await talk.send(b"STARTTLS\r\nEHLO evil.test\r\nMAIL FROM:<evil@x.test>\r\n")
+        assert (await talk.reply()).startswith(b"220 2.0.0 ")
+        await start_tls(talk, trust)
+        assert (await talk.say(b"NOOP")) == b"250 2.0.0 OK\r\n"
+        assert hop.verbs.count("MAIL") == 0
+        assert b"EHLO evil.test" not in hop.commands
+
+
+async def test_smtp_t03_starttls_out_of_place(tls: TlsOptions, trust: ssl.SSLContext) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls) as running:
+        talk = await running.talk()
+        assert (await talk.say(b"STARTTLS now")).startswith(b"501 5.5.4 ")
+        await talk.say(b"STARTTLS")
+        await start_tls(talk, trust)
+        assert (await talk.say(b"STARTTLS")).startswith(b"503 5.5.1 ")
+
+
+async def test_smtp_t03_starttls_without_a_certificate() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url) as running:
+        talk = await running.talk()
+        assert b"STARTTLS" not in await talk.say(b"EHLO c.test")
+        assert (await talk.say(b"STARTTLS")).startswith(b"454 4.7.0 ")
+
+
+async def test_smtp_t04_garbage_instead_of_a_handshake(tls: TlsOptions) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls) as running:
+        talk = await running.talk()
+        await talk.say(b"STARTTLS")
+        await talk.send(b"GET / HTTP/1.0\r\n\r\n")
+        await talk.rest()
+        assert running.observer.faults == []
+        assert running.relay._sessions == {}
+
+
+async def test_smtp_t04_a_silent_handshake_ends(tls: TlsOptions) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls, tls_handshake_s=0.2) as running:
+        talk = await running.talk()
+        await talk.say(b"STARTTLS")
+        assert await talk.rest() == b""
+        assert running.relay._sessions == {}
+
+
+async def test_smtp_t05_mail_in_clear_is_refused_when_tls_is_required(
+    tls: TlsOptions, trust: ssl.SSLContext
+) -> None:
+    required = TlsOptions(certificate=tls.certificate, required=True)
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=required) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test")
+        answer = await talk.say(b"MAIL FROM:<a@x.test>")
+        assert answer == b"530 5.7.0 Must issue a STARTTLS command first\r\n"
+        assert hop.verbs == ["EHLO"]
+        await talk.say(b"STARTTLS")
+        await start_tls(talk, trust)
+        assert await talk.deliver() == QUEUED
+
+
+async def test_smtp_t06_tls_from_the_start(tls: TlsOptions, trust: ssl.SSLContext) -> None:
+    listen: dict[str, Any] = {"listen": (), "listen_tls": ("127.0.0.1:0",)}
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls, **listen) as running:
+        talk = Talk(
+            *await asyncio.open_connection(
+                "127.0.0.1", running.port, ssl=trust, server_hostname="localhost"
+            )
+        )
+        running.talks.append(talk)
+        assert await talk.reply() == b"220 mx.test ESMTP\r\n"
+        assert b"STARTTLS" not in await talk.say(b"EHLO c.test")
+        assert await talk.deliver(hello=b"") == QUEUED
+
+
+async def test_our_certificate_is_read_again(
+    tls: TlsOptions, trust: ssl.SSLContext, authority: trustme.CA
+) -> None:
+    async def serial(port: int) -> object:
+        talk = await Talk.to(port)
+        await talk.say(b"STARTTLS")
+        await start_tls(talk, trust)
+        found = talk.writer.get_extra_info("peercert")["serialNumber"]
+        await talk.close()
+        return found
+
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls) as running:
+        before = await serial(running.port)
+        fresh = authority.issue_cert("localhost")
+        fresh.private_key_and_cert_chain_pem.write_to_path(tls.certificate)
+        running.relay.reload_tls()
+        assert await serial(running.port) != before
+        Path(tls.certificate).write_text("nonsense")  # noqa: ASYNC240 - a test's file
+        with pytest.raises(ConfigError, match=r"tls\.certificate"):
+            running.relay.reload_tls()
+        await serial(running.port)
+
+
+# Towards the next hop
+
+
+class TlsNextHop(ScriptedNextHop):
+    """A next hop that can do STARTTLS."""
+
+    context: ssl.SSLContext
+
+    async def _say(self, writer: asyncio.StreamWriter, verb: str, usual: bytes) -> bytes:
+        answer = await super()._say(writer, verb, usual)
+        if verb == "STARTTLS" and answer.startswith(b"220"):
+            await writer.start_tls(self.context)
+        return answer
+
+
+@asynccontextmanager
+async def secure_hop(authority: trustme.CA, name: str = "127.0.0.1") -> AsyncIterator[TlsNextHop]:
+    hop = TlsNextHop(extensions=[*FULL, b"STARTTLS"], answers={"STARTTLS": b"220 2.0.0 go\r\n"})
+    hop.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(hop.context)
+    async with hop:
+        yield hop
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
+    path = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(path)
+    return str(path)
+
+
+async def test_smtp_t07_required_tls_with_a_good_certificate(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    options = {"tls": NextHopTls.REQUIRED, "tls_ca_file": ca_file}
+    async with secure_hop(authority) as hop, relay(hop.url, next_hop=options) as running:
+        assert await (await running.talk()).deliver() == QUEUED
+        assert hop.verbs == ["EHLO", "STARTTLS", "EHLO", "MAIL", "RCPT", "DATA"]
+
+
+async def test_smtp_t07_required_tls_with_the_wrong_name(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    options = {"tls": NextHopTls.REQUIRED, "tls_ca_file": ca_file}
+    async with (
+        secure_hop(authority, "other.test") as hop,
+        relay(hop.url, next_hop=options) as running,
+    ):
+        talk = await running.talk()
+        assert (await talk.say(b"EHLO c.test")).startswith(b"421 4.7.5 ")
+        assert "MAIL" not in hop.verbs
+
+
+@pytest.mark.parametrize("offer", ["nothing", "refusal"])
+async def test_smtp_t07_required_tls_that_is_not_to_be_had(offer: str) -> None:
+    extensions = FULL if offer == "nothing" else [*FULL, b"STARTTLS"]
+    hop = ScriptedNextHop(extensions=extensions, answers={"STARTTLS": b"454 4.7.0 no\r\n"})
+    async with hop, relay(hop.url, next_hop={"tls": NextHopTls.REQUIRED}) as running:
+        talk = await running.talk()
+        assert (await talk.say(b"EHLO c.test")).startswith(b"421 4.7.5 ")
+        assert "MAIL" not in hop.verbs
+
+
+async def test_smtp_t07_opportunistic_tls_takes_any_certificate(authority: trustme.CA) -> None:
+    async with secure_hop(authority, "other.test") as hop, relay(hop.url) as running:
+        assert await (await running.talk()).deliver() == QUEUED
+        assert hop.verbs[:3] == ["EHLO", "STARTTLS", "EHLO"]
+
+
+@pytest.mark.parametrize("answer", [b"454 4.7.0 no\r\n", b"220 but no handshake follows\r\n"])
+async def test_smtp_t07_opportunistic_tls_goes_on_in_clear(answer: bytes) -> None:
+    answers: list[Answer] = [answer]
+    hop = ScriptedNextHop(extensions=[*FULL, b"STARTTLS"], answers={"STARTTLS": list(answers)})
+    options = {"greeting_timeout_s": 0.5}
+    async with hop, relay(hop.url, next_hop=options) as running:
+        talk = await running.talk()
+        assert await talk.deliver() == QUEUED
+
+
+async def test_smtp_t07_text_behind_the_reply_to_starttls_is_no_reply() -> None:
+    answer = b"220 go\r\n250-next.test\r\n250 AUTH PLAIN\r\n"
+    hop = ScriptedNextHop(extensions=[*FULL, b"STARTTLS"], answers={"STARTTLS": answer})
+    async with hop, relay(hop.url) as running:
+        assert (await (await running.talk()).say(b"EHLO c.test")).startswith(b"421 4.3.0 ")
+
+
+# AUTH
+
+
+async def test_smtp_t08_auth_is_off_by_default() -> None:
+    hop = ScriptedNextHop(extensions=[*FULL, b"AUTH PLAIN LOGIN"])
+    async with hop, relay(hop.url) as running:
+        talk = await running.talk()
+        assert b"AUTH" not in await talk.say(b"EHLO c.test")
+        assert (await talk.say(b"AUTH PLAIN AGEAYg==")).startswith(b"502 5.5.1 ")
+        assert hop.verbs == ["EHLO"]
+
+
+async def test_smtp_t08_auth_is_passed_through_under_tls_only(
+    tls: TlsOptions, trust: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    hop = ScriptedNextHop(
+        extensions=[*FULL, b"AUTH PLAIN LOGIN"],
+        answers={"AUTH": b"334 VXNlcm5hbWU6\r\n", "c2VjcmV0": b"235 2.7.0 welcome\r\n",
+                 "dXNlcg==": b"334 UGFzc3dvcmQ6\r\n"},
+    )  # fmt: skip
+    hop.answers["C2VJCMV0"] = hop.answers["c2VjcmV0"]
+    hop.answers["DXNLCG=="] = hop.answers["dXNlcg=="]
+    async with hop, relay(hop.url, tls=tls, next_hop={"auth": True}) as running:
+        talk = await running.talk()
+        assert b"AUTH" not in await talk.say(b"EHLO c.test")
+        assert (await talk.say(b"AUTH LOGIN")).startswith(b"502 5.5.1 ")
+        await talk.say(b"STARTTLS")
+        await start_tls(talk, trust)
+        assert b"AUTH PLAIN LOGIN" in await talk.say(b"EHLO c.test")
+        assert await talk.say(b"AUTH LOGIN") == b"334 VXNlcm5hbWU6\r\n"
+        assert await talk.say(b"dXNlcg==") == b"334 UGFzc3dvcmQ6\r\n"
+        assert await talk.say(b"c2VjcmV0") == b"235 2.7.0 welcome\r\n"
+        assert hop.commands[-3:] == [b"AUTH LOGIN", b"dXNlcg==", b"c2VjcmV0"]
+        assert await talk.deliver(hello=b"") == QUEUED
+        assert b" with ESMTPSA;" in hop.messages[0]
+        assert "c2VjcmV0" not in caplog.text  # F13
+
+
+# PROXY
+
+TRUSTED: dict[str, Any] = {"trusted_networks": ("127.0.0.0/8",), "proxy_protocol": True}
+V2 = b"\r\n\r\n\x00\r\nQUIT\n"
+V2_TCP4 = (
+    V2 + b"\x21\x11\x00\x0c" + bytes([192, 0, 2, 9, 127, 0, 0, 1]) + struct.pack("!HH", 4711, 25)
+)
+V2_TLV = (
+    V2 + b"\x21\x11\x00\x11" + bytes([192, 0, 2, 9, 127, 0, 0, 1]) + struct.pack("!HH", 4711, 25)
+    + b"\x04\x00\x02ab"
+)  # fmt: skip
+
+HEADERS = [
+    (b"PROXY TCP4 192.0.2.9 127.0.0.1 4711 25\r\n", "192.0.2.9", 4711),
+    (b"PROXY TCP6 2001:db8::9 ::1 4711 25\r\n", "2001:db8::9", 4711),
+    (b"PROXY UNKNOWN\r\n", "127.0.0.1", 0),
+    (V2_TCP4, "192.0.2.9", 4711),
+    (V2_TLV, "192.0.2.9", 4711),
+    (V2 + b"\x20\x00\x00\x00", "127.0.0.1", 0),
+]
+
+
+@pytest.mark.parametrize(("header", "address", "port"), HEADERS)
+async def test_smtp_t09_and_c12_the_proxy_header_names_the_client(
+    header: bytes, address: str, port: int
+) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUSTED) as running:
+        talk = await running.talk(greeting=False)
+        await talk.send(header)
+        assert (await talk.reply()).startswith(b"220 ")
+        assert await talk.deliver() == QUEUED
+        ((_, envelope),) = running.inspector.seen
+        assert envelope.client.address == address
+        assert port in {0, envelope.client.port}
+
+
+async def test_smtp_t09_and_c11_the_client_is_known_after_starttls(
+    tls: TlsOptions, trust: ssl.SSLContext
+) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls, **TRUSTED) as running:
+        talk = await running.talk(greeting=False)
+        await talk.send(HEADERS[0][0])
+        await talk.reply()
+        await talk.say(b"STARTTLS")
+        await start_tls(talk, trust)
+        assert await talk.deliver() == QUEUED
+        assert running.inspector.seen[0][1].client.address == "192.0.2.9"
+
+
+async def test_smtp_t09_the_header_comes_before_tls_from_the_start(
+    tls: TlsOptions, trust: ssl.SSLContext
+) -> None:
+    listen: dict[str, Any] = {"listen": (), "listen_tls": ("127.0.0.1:0",), **TRUSTED}
+    async with ScriptedNextHop() as hop, relay(hop.url, tls=tls, **listen) as running:
+        talk = await running.talk(greeting=False)
+        await talk.send(HEADERS[0][0])
+        await start_tls(talk, trust)
+        assert (await talk.reply()).startswith(b"220 ")
+        assert await talk.deliver() == QUEUED
+        assert running.inspector.seen[0][1].client.address == "192.0.2.9"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"EHLO c.test\r\n",
+        b"PROXY TCP4 nonsense\r\n",
+        b"PROXY TCP4 192.0.2.9 127.0.0.1 4711 25\n",
+        b"PROXY " + b"x" * 200 + b"\r\n",
+        V2 + b"\x31\x11\x00\x00",
+        V2 + b"\x21\x11\x00\x01x",
+    ],
+)
+async def test_smtp_t10_without_a_good_header_there_is_no_greeting(header: bytes) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUSTED) as running:
+        talk = await running.talk(greeting=False)
+        await talk.send(header)
+        assert await talk.rest() == b""
+        assert hop.connections == 0
+
+
+async def test_smtp_t10_a_header_that_comes_too_late() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, proxy_header_s=0.2, **TRUSTED) as running:
+        talk = await running.talk(greeting=False)
+        assert b"220" not in await talk.rest()
+
+
+async def test_smtp_t10_a_header_from_a_stranger_is_a_bad_command() -> None:
+    options: dict[str, Any] = {**TRUSTED, "trusted_networks": ("192.0.2.0/24",)}
+    async with ScriptedNextHop() as hop, relay(hop.url, **options) as running:
+        talk = await running.talk()
+        assert (await talk.say(HEADERS[0][0].strip())).startswith(b"500 5.5.2 ")
+
+
+# XCLIENT and XFORWARD
+
+TRUST: dict[str, Any] = {"trusted_networks": ("127.0.0.0/8",)}
+
+
+async def test_smtp_t11_a_stranger_may_not_name_another_client() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url) as running:
+        talk = await running.talk()
+        answer = await talk.say(b"EHLO c.test")
+        assert b"XCLIENT" not in answer
+        assert b"XFORWARD" not in answer
+        assert (await talk.say(b"XCLIENT ADDR=192.0.2.9")).startswith(b"550 5.7.0 ")
+        assert (await talk.say(b"XFORWARD ADDR=192.0.2.9")).startswith(b"550 5.7.0 ")
+
+
+async def test_smtp_t11_xclient_starts_the_session_anew_for_another_client() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
+        talk = await running.talk()
+        assert b"XCLIENT NAME ADDR" in await talk.say(b"EHLO c.test")
+        line = b"XCLIENT NAME=real.test ADDR=IPV6:2001:db8::9 PORT=4711 LOGIN=+4Aoe"
+        assert (await talk.say(line)).startswith(b"220 mx.test ")
+        assert (await talk.say(b"MAIL FROM:<a@x.test>")).startswith(b"503 5.5.1 ")
+        assert await talk.deliver(hello=b"EHLO real.test") == QUEUED
+        ((_, envelope),) = running.inspector.seen
+        client = envelope.client
+        assert (client.address, client.port, client.name) == ("2001:db8::9", 4711, "real.test")
+        assert (client.helo, client.login) == ("real.test", "Joe")
+        assert b"from real.test (real.test [IPv6:2001:db8::9])" in hop.messages[0]
+
+
+async def test_smtp_t11_xforward_counts_for_one_message() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test")
+        assert (await talk.say(b"XFORWARD ADDR=192.0.2.9 NAME=[UNAVAILABLE]")).startswith(b"250 ")
+        assert (await talk.say(b"XFORWARD HELO=real.test")).startswith(b"250 ")
+        assert await talk.deliver(hello=b"") == QUEUED
+        assert await talk.deliver(hello=b"") == QUEUED
+        first, second = (envelope.client for _, envelope in running.inspector.seen)
+        assert (first.address, first.helo) == ("192.0.2.9", "real.test")
+        assert (second.address, second.helo) == ("127.0.0.1", "c.test")
+
+
+@pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
+async def test_smtp_t11_inside_a_transaction_or_malformed(verb: bytes) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test")
+        for argument in (b"", b" ADDR", b" ADDR=nonsense", b" ADDR=1.2.3"):
+            assert (await talk.say(verb + argument)).startswith(b"501 5.5.4 ")
+        await talk.say(b"MAIL FROM:<a@x.test>")
+        assert (await talk.say(verb + b" ADDR=192.0.2.9")).startswith(b"503 5.5.1 ")
+
+
+XFORWARDING = [*FULL, b"XFORWARD NAME ADDR PORT PROTO HELO SOURCE"]
+
+
+async def test_smtp_t12_xforward_is_said_before_each_message() -> None:
+    async with (
+        ScriptedNextHop(extensions=XFORWARDING) as hop,
+        relay(hop.url, **TRUST) as running,
+    ):
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test", b"XCLIENT ADDR=IPV6:2001:db8::9 PORT=4711")
+        assert await talk.deliver(hello=b"EHLO we=ird+[name]") == QUEUED
+        assert await talk.deliver(hello=b"") == QUEUED
+        said = [line for line in hop.commands if line.startswith(b"XFORWARD")]
+        expected = (
+            b"XFORWARD NAME=[UNAVAILABLE] ADDR=IPV6:2001:db8::9 PORT=4711 PROTO=ESMTP"
+            b" HELO=we+3Dird+2B[name] SOURCE=REMOTE"
+        )
+        assert said == [expected] * 2
+        verbs = [verb for verb in hop.verbs if verb in {"XFORWARD", "MAIL"}]
+        assert verbs == ["XFORWARD", "MAIL"] * 2
+
+
+async def test_smtp_t12_long_values_are_cut_and_commands_split() -> None:
+    async with ScriptedNextHop(extensions=XFORWARDING) as hop, relay(hop.url) as running:
+        talk = await running.talk()
+        await talk.deliver(hello=b"EHLO " + b"=" * 250)
+        said = [line for line in hop.commands if line.startswith(b"XFORWARD")]
+        assert all(len(line) + 2 <= 512 for line in said)
+        assert said[1] == b"XFORWARD HELO=" + b"+3D" * 160 + b" SOURCE=REMOTE"
+
+
+@pytest.mark.parametrize("pipelining", [[b"PIPELINING"], []])
+async def test_smtp_t12_a_refused_xforward_is_ignored(pipelining: list[bytes]) -> None:
+    extensions = [*pipelining, b"XFORWARD NAME ADDR"]
+    async with (
+        ScriptedNextHop(extensions=extensions, answers={"XFORWARD": b"550 5.7.0 no\r\n"}) as hop,
+        relay(hop.url) as running,
+    ):
+        assert await (await running.talk()).deliver() == QUEUED
+
+
+async def test_smtp_t12_xforward_is_not_said_when_it_is_off() -> None:
+    async with (
+        ScriptedNextHop(extensions=XFORWARDING) as hop,
+        relay(hop.url, next_hop={"xforward": False}) as running,
+    ):
+        assert await (await running.talk()).deliver() == QUEUED
+        assert "XFORWARD" not in hop.verbs
+
+
+XCLIENTING = [*FULL, b"XCLIENT NAME ADDR PORT PROTO HELO LOGIN"]
+
+
+async def test_smtp_t13_and_d22_xclient_towards_the_next_hop() -> None:
+    hop = ScriptedNextHop(extensions=XCLIENTING, answers={"XCLIENT": b"220 next.test ESMTP\r\n"})
+    async with hop, relay(hop.url, next_hop={"xclient": True}) as running:
+        talk = await running.talk()
+        assert await talk.deliver() == QUEUED
+        assert hop.verbs == ["EHLO", "XCLIENT", "EHLO", "MAIL", "RCPT", "DATA"]
+        assert b"ADDR=127.0.0.1 " in hop.commands[1]
+        assert b"Received:" not in hop.messages[0]
+
+
+@pytest.mark.parametrize("answer", [b"421 4.7.0 no\r\n", b"550 5.7.1 you are listed\r\n"])
+async def test_smtp_t13_a_refused_xclient_is_passed_on(answer: bytes) -> None:
+    hop = ScriptedNextHop(extensions=XCLIENTING, answers={"XCLIENT": answer})
+    async with hop, relay(hop.url, next_hop={"xclient": True}) as running:
+        assert await (await running.talk()).say(b"EHLO c.test") == answer
+
+
+async def test_smtp_t14_the_proxy_header_is_the_first_thing_the_next_hop_reads() -> None:
+    first: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first.set_result(await reader.readexactly(28))
+        writer.write(b"220 next.test\r\n")
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(read, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        options = {"proxy_protocol": True, "greeting_timeout_s": 0.2}
+        async with relay(f"smtp://127.0.0.1:{port}", next_hop=options, **TRUST) as running:
+            talk = await running.talk()
+            await talk.say(b"EHLO c.test", b"XCLIENT ADDR=192.0.2.9 PORT=4711")
+            header = await first
+        assert header[:16] == V2 + b"\x21\x11\x00\x0c"
+        assert header[16:20] == bytes([127, 0, 0, 1])
