@@ -71,14 +71,14 @@ class DecisionOptions:
     rule: Rule = Rule.LOSSES
     reject: bool = False
     accept_losses: tuple[float, float] = (0.0, 1.0)
-    unsure_losses: tuple[float, float] = (0.2, 0.2)
-    tag_losses: tuple[float, float] = (9.0, 0.01)
-    reject_losses: tuple[float, float] = (99.0, 0.0)
+    unsure_losses: tuple[float, float] = (0.3, 0.3)
+    tag_losses: tuple[float, float] = (7.0, 0.01)
+    reject_losses: tuple[float, float] = (30.0, 0.0)
     ham_cutoff: float = 0.2
     spam_cutoff: float = 0.9
     reject_cutoff: float = 0.999
-    minimum_ham: int = 20
-    minimum_spam: int = 20
+    minimum_ham: int = 10
+    minimum_spam: int = 10
     prior_spam: float = 0.0
 
     def __post_init__(self) -> None:

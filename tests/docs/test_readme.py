@@ -85,7 +85,7 @@ def test_the_commands_of_the_tutorial_lead_to_a_tagged_mail(tmp_path: Path, port
     assert ran.returncode == 0, ran.stderr
     said = ran.stdout
     first, _, later = said.partition("examined")
-    assert "verdict=unsure (too little\n training: ham 0 of 20, spam 0 of 20" in first
+    assert "verdict=unsure (too little\n training: ham 0 of 10, spam 0 of 10" in first
     assert "X-Spam-Status: Yes" in later
     assert "X-Spam-Flag: YES" in later
     assert "\nspam  0.9" in later
