@@ -10,7 +10,6 @@ address parts, Message-ID host and field names; own runs for what is out.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,10 +43,11 @@ ROUTE = re.compile(
 
 _ADDRESSES = ("from", "to", "cc", "reply-to", "sender")
 _ADDRESS = re.compile(r"<?([^\s<>@,;:\"()]{1,64})@([^\s<>@,;:\"()]{1,255})>?")
+_EXPECTED = ("from", "to", "subject", "date", "message-id")  # a proper mail has them all
 _MAX_ADDRESSES = 20  # of one field; a longer list says no more than its start
-_MARKED_WHOLE = ("x-mailer", "user-agent", "precedence", "importance", "x-priority", "mime-version")
+_MARKED_WHOLE = ("x-mailer", "user-agent")  # whole as well: versions mean more than their words
 _SIGNED = ("dkim-signature", "domainkey-signature")
-_RUNS = re.compile(r"[0-9A-Fa-f]{2,}|[0-9]")
+_BOUNDARY = re.compile(r"boundary", re.IGNORECASE)
 _ZONE = re.compile(rb"([+-][0-9]{4})[^0-9]*$")
 
 
@@ -66,9 +66,13 @@ class HeaderTokens:
 def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None) -> HeaderTokens:
     """Return the tokens of the header fields but Subject, fields matching `skip` left out."""
     found = HeaderTokens(marked=[], links=[], shape=[])
+    names = {field.name for field in message.fields}
+    for name in _EXPECTED:
+        if name not in names and (skip is None or not skip.match(name)):
+            found.shape.append(f"missing:{name}")
     for field in message.fields:
         name = field.name
-        if (skip is not None and skip.match(name)) or name == "subject":
+        if skip is not None and skip.match(name):
             continue
         if name in _SIGNED:
             found.shape.append(f"header:{name}")
@@ -80,7 +84,8 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
         if is_foreign(name):
             continue
         found.shape.append(f"header:{field.spelled[:40]}")
-        _field(found, field, limits)
+        if name != "subject":
+            _field(found, field, limits)
     return found
 
 
@@ -97,12 +102,7 @@ def _field(found: HeaderTokens, field: Field, limits: Limits) -> None:
     elif name in _MARKED_WHOLE:
         found.shape.append(f"{mark}:{'_'.join(text.split())[:40]}")
     elif name == "content-type":
-        _, boundary, rest = text.partition("boundary=")
-        if boundary:
-            found.shape.append(
-                f"boundary:{_RUNS.sub('0', rest.strip(chr(34)).partition(chr(34))[0])[:40]}"
-            )
-        text = text.partition("boundary=")[0]
+        text = _BOUNDARY.split(text, maxsplit=1)[0]
     found.marked.append((mark, script.words(text)[: limits.field_words]))
 
 
@@ -114,11 +114,3 @@ def _addresses(found: HeaderTokens, mark: str, text: str) -> None:
         found.links.append(f"{mark}:{user.lower()[:24]}@{host}"[:64])
         found.links.append(f"{mark}:@{url.registrable_domain(host)}")
     found.shape.append(f"{mark}:count:{len(addresses).bit_length()}")
-
-
-def presences(message: Message) -> Iterator[str]:
-    """Yield a token for each of the fields that a proper mail has and this one lacks."""
-    names = {field.name for field in message.fields}
-    for name in ("from", "to", "subject", "date", "message-id"):
-        if name not in names:
-            yield f"missing:{name}"

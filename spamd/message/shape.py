@@ -11,6 +11,7 @@ from spamd.message.parser import Message
 from spamd.message.reading import Reading
 
 _ADDRESS = re.compile(r"([\w.+-]{1,64})@([\w-]{1,63}(?:\.[\w-]{1,63}){1,8})")
+_RUNS = re.compile(r"[0-9A-Fa-f]{2,}|[0-9]")
 _MAX_ADDRESSES = 50  # a list of addresses says no more than its start
 _MAX_FILE_WORDS = 6
 
@@ -59,6 +60,9 @@ def shape_tokens(message: Message, reading: Reading, *, tags: bool) -> list[str]
     found += [f"type:{part.content_type.type}" for part in message.parts]
     found += [f"charset:{label}" for label in reading.charsets]
     found.append(f"parts:{len(message.parts).bit_length()}")
+    boundary = message.content_type.parameters.get("boundary", "")
+    if boundary:  # its pattern is the mark of the program that wrote the mail
+        found.append(f"boundary:{_RUNS.sub('0', boundary)[:40]}")
     for attachment in reading.attachments:
         found.append(f"attachment:{attachment.type[:50]}:{attachment.size_bytes.bit_length()}")
         stem, dot, ending = attachment.name.rpartition(".")

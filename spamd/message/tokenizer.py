@@ -12,7 +12,7 @@ beginning.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,7 +83,6 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
         bag.add(found.links, Kind.LINK)
         if "shape" not in without:
             bag.add(found.shape, Kind.SHAPE)
-            bag.add(list(headers.presences(message)), Kind.SHAPE)
     if "hidden" not in without and reading.hidden:
         bag.hidden(script.words(reading.hidden))
     if "links" not in without:
@@ -147,15 +146,12 @@ class _Bag:
         if extra:
             self.tricks["leet"] = None
         if not text.isascii():
-            masked = [plain for word in counts if (plain := script.unmasked(word)) is not None]
-            if masked:
-                extra += masked
-                self.tricks["look-alike"] = None
+            self._unmask(counts)
         spaced = script.spaced_out(text, counts)
         if spaced:
             extra += spaced
             self.tricks["spaced"] = None
-        self.texts += extra
+        self.texts += self._fitting("", extra)
         self._noted(Kind.WORD | Kind.TRICK)
 
     def subject(self, words: list[str]) -> None:
@@ -169,12 +165,22 @@ class _Bag:
         words = [word for word in words if not word.isdigit()]
         self.texts += self._fitting(f"{mark}:", words)
         self._noted(Kind.MARKED)
+        if "tricks" not in self.without:
+            self._unmask(words)
         if "twins" in self.without:
             return None
         start = len(self.texts)
         self.texts += self._fitting("", words)
         self._noted(Kind.TWIN)
         return start
+
+    def _unmask(self, words: Iterable[str]) -> None:
+        """Add the plain reading of words written in look-alike letters."""
+        plain = [folded for word in words if (folded := script.unmasked(word)) is not None]
+        if plain:
+            self.tricks["look-alike"] = None
+            self.texts += self._fitting("", plain)
+            self._noted(Kind.WORD | Kind.TRICK)
 
     def hidden(self, words: list[str]) -> None:
         """Add words that the reader is not shown."""

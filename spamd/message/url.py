@@ -95,8 +95,8 @@ def take_apart(url: str) -> Link | None:
     else:
         scheme, rest = match[1].lower().replace("hxxp", "http"), url[match.end() :]
     if scheme == "mailto":
-        user, _, host = unquote(rest).partition("?")[0].rpartition("@")
-        if not host:
+        user, at, host = unquote(rest).partition("?")[0].rpartition("@")
+        if not at or not host:
             return None
         return Link(scheme=scheme, host=canonical_host(host), pieces=(user.lower()[:40],))
     if scheme not in _WEB:

@@ -92,7 +92,7 @@ def expected_splice(head: bytes, block: bytes) -> bytes:
         kept += lines[:indented]
         del lines[:indented]
     kept.append(block)
-    if lines and not NAME.match(lines[0]) and lines[0].strip(b"\r\n"):
+    if lines and not NAME.match(lines[0]) and not re.match(rb"\r?\n", lines[0]):
         kept.append(b"\n")
     dropping, in_field = False, False
     while lines:

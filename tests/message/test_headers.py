@@ -1,0 +1,109 @@
+import pytest
+
+from spamd.message.features import extract
+from spamd.message.limits import Limits
+from spamd.message.tokenizer import TokenizerOptions
+from spamd.sample import Kind
+
+from .helpers import mail, of_kind, tokens
+
+
+def test_addresses_give_the_address_the_domain_and_their_number() -> None:
+    found = tokens(mail("x", "Cc: Eve <Eve@Shop.example.co.uk>, adam@example.com"))
+    assert {"cc:eve@shop.example.co.uk", "cc:@example.co.uk", "cc:@example.com"} <= found
+    assert {"from:ann@example.org", "from:@example.org", "cc:count:2", "from:Ann"} <= found
+
+
+def test_the_names_of_fields_are_tokens_as_they_are_spelled() -> None:
+    found = tokens(mail("x", "MIME-version: 1.0", "X-Odd-One: y"))
+    assert {"header:MIME-version", "header:X-Odd-One", "header:From"} <= found
+
+
+def test_of_a_message_id_only_the_host_is_used() -> None:
+    found = tokens(mail("x", "Message-ID: <20020822.abc@mail.example.com>"))
+    assert {"message-id:mail", "message-id:example", "message-id:com"} <= found
+    assert not any("abc" in token for token in found)
+
+
+def test_of_a_date_only_the_zone_is_used() -> None:
+    assert "zone:+0800" in tokens(mail("x", "Date: Thu, 22 Aug 2002 18:26:25 +0800 (CST)"))
+    assert "zone:none" in tokens(mail("x", "Date: yesterday"))
+    assert not any("Aug" in token for token in tokens(mail("x", "Date: 22 Aug 2002")))
+
+
+def test_of_a_signature_only_its_presence_is_used() -> None:
+    found = tokens(mail("x", "DKIM-Signature: v=1; a=rsa-sha256; d=example.org; b=abcdef"))
+    assert "header:dkim-signature" in found
+    assert not any("abcdef" in token for token in found)
+
+
+def test_a_boundary_gives_its_pattern() -> None:
+    found = tokens(mail("x", 'Content-Type: multipart/mixed; boundary="----=_Part_12_9F3A"'))
+    assert "boundary:----=_Part_0_0" in found
+
+
+def test_a_mailer_is_one_token_beside_its_words() -> None:
+    found = tokens(mail("x", "X-Mailer: The Bat! 1.52"))
+    assert {"x-mailer:The_Bat!_1.52", "x-mailer:Bat!"} <= found
+
+
+def test_missing_fields_are_tokens() -> None:
+    assert {"missing:date", "missing:subject", "missing:message-id"} <= tokens(mail("x"))
+    assert "missing:from" not in tokens(mail("x"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Received", "Return-Path", "Delivered-To", "X-Spam-Status", "X-Virus-Scanned", "Status",
+     "X-UID", "X-Gmail-Labels", "ARC-Seal", "Authentication-Results",
+     "X-MS-Exchange-Organization-SCL"],
+)  # fmt: skip
+def test_fields_of_hops_mailboxes_and_filters_give_nothing(name: str) -> None:
+    assert tokens(mail("x", f"{name}: peculiar value")) == tokens(mail("x"))
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["Reply-To: a@b.example", "List-Id: <a.b.example>", "In-Reply-To: <a@b.example>",
+     "References: <a@b.example>", "X-Mailer: bat",
+     "Date: Thu, 22 Aug 2002 18:26:25 +0800", "Message-ID: <a@b.example>"],
+)  # fmt: skip
+def test_without_route_the_fields_of_the_way_give_nothing(field: str) -> None:
+    options = TokenizerOptions(without=frozenset({"route"}))
+    with_field = extract(mail("x", field), options).sample
+    assert with_field.ids.tolist() == extract(mail("x"), options).sample.ids.tolist()
+    assert with_field.grams.tolist() == extract(mail("x"), options).sample.grams.tolist()
+
+
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [
+        ("headers", Kind.MARKED),
+        ("pairs", Kind.PAIR),
+        ("twins", Kind.TWIN),
+        ("shape", Kind.SHAPE),
+        ("tricks", Kind.TRICK),
+        ("hidden", Kind.HIDDEN),
+    ],
+)
+def test_a_group_of_tokens_can_be_left_out(group: str, kind: Kind) -> None:
+    raw = mail("V\u200biagra <b hidden>poison</b>", "Subject: Offer now", "Content-Type: text/html")
+    assert of_kind(raw, kind)
+    sample = extract(raw, TokenizerOptions(without=frozenset({group}))).sample
+    assert not (sample.kinds & kind).any()
+
+
+def test_an_unknown_group_is_refused() -> None:
+    with pytest.raises(ValueError, match="bogus is none of"):
+        TokenizerOptions(without=frozenset({"bogus"}))
+
+
+@pytest.mark.parametrize("wrong", [{"parts": 0}, {"occurrences": 256}, {"token_chars": 40}])
+def test_senseless_limits_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Limits(**wrong)
+
+
+def test_a_field_gives_a_bounded_number_of_words() -> None:
+    raw = mail("x", "X-Long: " + " ".join(f"w{n}x" for n in range(1000)))
+    assert sum(token.startswith("x-long:") for token in tokens(raw)) == Limits().field_words
