@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from spamd.cli import config, database, evaluate, forget, scan, serve, status, train
+from spamd.cli import config, database, evaluate, feedback, forget, scan, serve, status, train
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import line, note
@@ -41,7 +41,12 @@ COMMANDS = (
 )
 """Name, function, heading in the help page."""
 
-GROUPS = (("database", database.app, KEEP), ("config", config.app, KEEP))
+GROUPS = (
+    ("feedback", feedback.app, TEACH),
+    ("lessons", feedback.lessons, TEACH),
+    ("database", database.app, KEEP),
+    ("config", config.app, KEEP),
+)
 
 
 def run(arguments: Sequence[str]) -> int:
