@@ -13,12 +13,14 @@ a stored text and its id can't disagree. decode ∘ encode = id.
 
 import json
 import zlib
+from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spamd.bayes import logistic
 from spamd.message.features import Features, Texts
 from spamd.message.tokens import pair_ids, word_ids
 from spamd.sample import Sample
@@ -235,12 +237,17 @@ GRAM_CHANGE = np.dtype([("slot", "<u4"), ("step", "<i4")])
 """What a revision added to one slot of the gram table."""
 
 
-def encode_gram_changes(before: NDArray[np.int32], after: NDArray[np.int32]) -> bytes:
-    """Return the difference of two gram tables as bytes."""
-    slots = np.flatnonzero(before != after)
-    changes = np.zeros(len(slots), GRAM_CHANGE)
-    changes["slot"] = slots
-    changes["step"] = after[slots] - before[slots]
+def encode_gram_changes(steps: Sequence[tuple[NDArray[np.uint32], int]], size: int) -> bytes:
+    """Return what lessons, each with its grams and its step, add to a gram table of `size` slots.
+
+    Two grams of one lesson that share a slot move it once, as `bayes.model` does.
+    """
+    slots = [np.unique(logistic.slots(grams, size)) for grams, _ in steps]
+    moved, place = np.unique(np.concatenate([[], *slots]), return_inverse=True)
+    added = np.repeat([step for _, step in steps], [len(each) for each in slots])
+    changes = np.zeros(len(moved), GRAM_CHANGE)
+    changes["slot"] = moved
+    np.add.at(changes["step"], place, added.astype(np.int32))
     return changes.tobytes()
 
 

@@ -29,11 +29,20 @@ GRAMS_EVERY = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where the corpus stands: `revision` of `generation`, with these totals."""
+    """Where the corpus stands: `revision` of `generation`, with these totals.
+
+    grams_revision   when the gram table was written whole, 0: never
+    """
 
     revision: int
     generation: int
     totals: Totals
+    grams_revision: int
+
+    @property
+    def at(self) -> tuple[int, int]:
+        """Generation and revision: equal only for the same content."""
+        return self.generation, self.revision
 
 
 async def standing(connection: AsyncConnection, *, lock: bool) -> Standing:
@@ -42,13 +51,17 @@ async def standing(connection: AsyncConnection, *, lock: bool) -> Standing:
     Raises:
         ConfigError: the database was never set up.
     """
-    statement = select(tables.corpus)
-    row = (await connection.execute(statement.with_for_update() if lock else statement)).first()
+    written = select(tables.grams.c.revision).scalar_subquery()
+    statement = select(tables.corpus, written.label("grams_revision"))
+    row = (
+        await connection.execute(statement.with_for_update(of=tables.corpus) if lock else statement)
+    ).first()
     if row is None:
         raise ConfigError("database.url: the database is empty; run: spamd database upgrade")
     return Standing(
         revision=row.revision,
         generation=row.generation,
+        grams_revision=row.grams_revision or 0,
         totals=Totals(
             spam=row.spam,
             ham=row.ham,
@@ -139,12 +152,6 @@ async def grams(connection: AsyncConnection) -> NDArray[np.int32]:
     for blob in (await connection.execute(newer)).scalars():
         add_gram_changes(table, blob)
     return table
-
-
-async def grams_revision(connection: AsyncConnection) -> int:
-    """Return the revision of the gram table that was written last, 0: none was."""
-    found = (await connection.execute(select(tables.grams.c.revision))).scalar()
-    return 0 if found is None else int(found)
 
 
 async def write_grams(connection: AsyncConnection, table: NDArray[np.int32], revision: int) -> None:

@@ -82,7 +82,7 @@ async def prune(
         table = await tokens.load(connection)
         doomed, spared = _doomed(table, await _last_seen(connection, table), options)
         old = to_number(clock.now()) - database.options.changes_hours * HOUR
-        changes = await _old_changes(connection, old, dry_run=dry_run)
+        changes = await _old_changes(connection, old, standing, dry_run=dry_run)
         if dry_run or not len(doomed):
             lessons = await _count_lessons(connection, doomed)
         else:
@@ -171,10 +171,11 @@ async def _rewrite(connection: AsyncConnection, each: Lesson, stays: NDArray[np.
     )
 
 
-async def _old_changes(connection: AsyncConnection, old: int, *, dry_run: bool) -> int:
+async def _old_changes(
+    connection: AsyncConnection, old: int, standing: parts.Standing, *, dry_run: bool
+) -> int:
     """Remove changes older than `old` that the gram table holds already; return their number."""
-    written = await parts.grams_revision(connection)
-    these = (change.c.time < old, change.c.revision <= written)
+    these = (change.c.time < old, change.c.revision <= standing.grams_revision)
     number = len((await connection.execute(select(change.c.revision).where(*these))).all())
     if number and not dry_run:
         await connection.execute(delete(change).where(*these))

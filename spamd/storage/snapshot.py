@@ -82,19 +82,22 @@ class Snapshot:
         async with self._one_at_a_time:
             await self._follow(connection, standing)
 
-    async def adopt(self, update: Update) -> None:
-        """Take over what this process has just committed, unless a refresh was quicker."""
+    async def adopt(self, update: Update, *, grow: bool) -> None:
+        """Take over what this process has just committed, unless a refresh was quicker.
+
+        Without `grow` only when no token appears or vanishes: the rest waits for the next refresh,
+        so that a single lesson does not copy the whole table.
+        """
         async with self._one_at_a_time:
             mine, theirs = self.standing, update.standing
-            if mine and (mine.generation, mine.revision + 1) == (
-                theirs.generation,
-                theirs.revision,
-            ):
+            if not mine or (mine.generation, mine.revision + 1) != theirs.at:
+                return
+            if grow or self._stays(update):
                 await self._apply(update)
 
     async def _follow(self, connection: AsyncConnection, standing: Standing) -> bool:
         mine = self.standing
-        if mine and (mine.generation, mine.revision) == (standing.generation, standing.revision):
+        if mine and mine.at == standing.at:
             return False
         update = await self._changes(connection, standing)
         if update is None:
@@ -132,7 +135,6 @@ class Snapshot:
             return None
         ids = distinct(decode_ids(row.tokens) for row in since)
         rows = await tokens.load(connection, ids)
-        written = await parts.grams_revision(connection)
         return Update(
             standing=standing,
             ids=ids,
@@ -140,17 +142,18 @@ class Snapshot:
             facts=await parts.facts(connection, self._schema),
             fusion=await parts.fusion(connection),
             grams=await parts.grams(connection)
-            if written > mine.revision
+            if standing.grams_revision > mine.revision
             else [row.grams for row in since],
         )
 
+    def _stays(self, update: Update) -> bool:
+        """Return whether no token appears or vanishes."""
+        return bool((_alive(update) == (self.model.tokens.find(update.ids) >= 0)).all())
+
     async def _apply(self, update: Update) -> None:
-        table = self.model.tokens
-        alive = (update.counts.spam + update.counts.ham) > 0
-        rows = table.find(update.ids)
-        if (alive == (rows >= 0)).all():
-            # Nothing appears or vanishes: numbers are replaced where they stand.
-            table.merge(update.ids[alive], _of(update.counts, alive))
+        table, alive = self.model.tokens, _alive(update)
+        if self._stays(update):
+            table.merge(update.ids[alive], _of(update.counts, alive))  # where they stand
         else:
             table = await asyncio.to_thread(_grown, table, update, alive)
         model = self.model
@@ -173,6 +176,11 @@ def _grown(table: TokenTable, update: Update, alive: NDArray[np.bool_]) -> Token
     if not alive.all():
         table.remove(update.ids[~alive])
     return table
+
+
+def _alive(update: Update) -> NDArray[np.bool_]:
+    alive: NDArray[np.bool_] = (update.counts.spam + update.counts.ham) > 0
+    return alive
 
 
 def _of(counts: TokenCounts, rows: NDArray[np.bool_]) -> TokenCounts:

@@ -5,15 +5,16 @@ the order of commits, and no two writers can be caught in a deadlock. `model` gi
 the words at hand; `commit` writes the differences between it and what was there, the journal, and a
 `change` row that tells other processes what to fetch again.
 
-The parts of the model come from this process' snapshot when it is loaded (or cheaply can be),
-since reading a row there costs a hundredth; it is brought to the current revision first, inside the
-transaction.
+Reading less is what makes it quick. The counts of the words come from this process' snapshot when
+it stands at the current revision, or when there are so many words that loading everything costs
+less than looking them up; else they are looked up. Facts, gram table, fusion and the scores of the
+last lessons are kept from one unit of work to the next, as long as nobody else wrote in between.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
@@ -43,21 +44,30 @@ HOUR = 3_600_000_000
 """Microseconds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kept:
+    """All of a model but its tokens, as of `at` (generation, revision)."""
+
+    at: tuple[int, int]
+    facts: FactCounts
+    grams: NDArray[np.int32]
+    history: ScoreHistory
+    fusion: FusionWeights
+
+
 class Resident:
     """What a process keeps in memory between its units of work.
 
-    history   the scores of the last lessons as of `at` (generation, revision); taken out while a
-              transaction runs, so that one that fails leaves none behind
-    turn      held by the one unit of work that may run: they would only wait for each other in
-              the database, each with a connection
+    kept   taken out while a transaction changes it, so that one that fails leaves nothing behind
+    turn   held by the one unit of work that may run: they would only wait for each other in the
+           database, each with a connection
     """
 
     def __init__(self, schema: FactSchema, options: BayesOptions) -> None:
         self.schema = schema
         self.options = options
         self.snapshot = Snapshot(schema, options)
-        self.history: ScoreHistory | None = None
-        self.at = (0, 0)
+        self.kept: Kept | None = None
         self.turn = asyncio.Lock()
 
 
@@ -99,21 +109,21 @@ class SqlUnitOfWork:
 
     async def model(self, ids: NDArray[np.int64]) -> Model:
         """Return a model of its own that knows these tokens (distinct, any order) and no others."""
-        snapshot = self._resident.snapshot
-        if snapshot.loaded or self._standing.totals.vocabulary <= LOOKUP_COST * len(ids):
-            await snapshot.follow(self._connection, self._standing)
-            model = cut(snapshot.model, ids)
-        else:
-            model = await load_model(
-                self._connection, self._standing, ids, self._resident.schema, self._resident.options
-            )
-        model.history = await self._history()
-        self._model = model
+        self._bulk = LOOKUP_COST * len(ids) >= self._standing.totals.vocabulary
+        kept = await self._kept()
+        self._model = model = Model(
+            tokens=await self._tokens(ids),
+            totals=self._standing.totals,
+            facts=kept.facts,
+            grams=kept.grams,
+            history=kept.history,
+            fusion=kept.fusion,
+            options=self._resident.options,
+        )
         self._before = _Before(
             cells=_cells(model.tokens),
             totals=model.totals,
             facts=model.facts.copy(),
-            grams=model.grams.copy(),
             fusion=model.fusion,
         )
         return model
@@ -137,31 +147,54 @@ class SqlUnitOfWork:
         await parts.add_totals(connection, before.totals, model.totals)
         if model.fusion is not before.fusion:
             await parts.write_fusion(connection, model.fusion)
-        revision = self._standing.revision + 1
-        await self._write_change(revision, touched, lessons=len(learned) + len(taken_back))
-        await connection.commit()
-        standing = Standing(
-            revision=revision, generation=self._standing.generation, totals=model.totals
+        standing = replace(
+            self._standing, revision=self._standing.revision + 1, totals=model.totals
         )
-        resident = self._resident
-        resident.history, resident.at = model.history, (standing.generation, revision)
-        await resident.snapshot.adopt(
+        steps = [(each.sample.grams, each.effect.gram_step) for each in learned]
+        steps += [(each.sample.grams, -each.effect.gram_step) for each in taken_back]
+        changes = await self._write_change(standing.revision, touched, steps)
+        await connection.commit()
+        self._resident.kept = Kept(
+            at=standing.at,
+            facts=model.facts,
+            grams=model.grams,
+            history=model.history,
+            fusion=model.fusion,
+        )
+        await self._resident.snapshot.adopt(
             Update(
                 standing=standing,
                 ids=model.tokens.ids[touched],
                 counts=TokenCounts.of_cells(cells[touched]),
-                facts=model.facts,
+                facts=model.facts.copy(),
                 fusion=model.fusion,
-                grams=model.grams,
-            )
+                grams=[changes] if changes else model.grams.copy(),
+            ),
+            grow=self._bulk,
         )
 
-    async def _history(self) -> ScoreHistory:
-        resident, standing = self._resident, self._standing
-        kept, resident.history = resident.history, None
-        if kept is not None and resident.at == (standing.generation, standing.revision):
+    async def _tokens(self, ids: NDArray[np.int64]) -> TokenTable:
+        snapshot = self._resident.snapshot
+        if self._bulk:
+            await snapshot.follow(self._connection, self._standing)
+        if snapshot.standing and snapshot.standing.at == self._standing.at:
+            known = snapshot.model.tokens
+        else:
+            known = await tokens.load(self._connection, ids)
+        return TokenTable(ids, known.counts(known.find(ids)))
+
+    async def _kept(self) -> Kept:
+        resident, connection, at = self._resident, self._connection, self._standing.at
+        kept, resident.kept = resident.kept, None
+        if kept and kept.at == at:
             return kept
-        return await journal.history(self._connection, resident.options.fusion.window)
+        return Kept(
+            at=at,
+            facts=await parts.facts(connection, resident.schema),
+            grams=await parts.grams(connection),
+            history=await journal.history(connection, resident.options.fusion.window),
+            fusion=await parts.fusion(connection),
+        )
 
     async def _write_tokens(self, cells: NDArray[np.int32], touched: NDArray[np.bool_]) -> None:
         ids = self._model.tokens.ids
@@ -171,24 +204,34 @@ class SqlUnitOfWork:
         await tokens.change(self._connection, ids[stays], cells[stays] - self._before.cells[stays])
 
     async def _write_change(
-        self, revision: int, touched: NDArray[np.bool_], *, lessons: int
-    ) -> None:
-        """Tell other processes what to fetch, and write the gram table when it is its turn."""
+        self,
+        revision: int,
+        touched: NDArray[np.bool_],
+        steps: Sequence[tuple[NDArray[np.uint32], int]],
+    ) -> bytes:
+        """Tell other processes what to fetch; return the changes of the gram table.
+
+        They are empty when it is its turn to be written whole.
+        """
         connection, model, change = self._connection, self._model, tables.change
         now = to_number(self._clock.now())
-        written = await parts.grams_revision(connection)
-        if whole := max(lessons, revision - written) >= parts.GRAMS_EVERY:
+        written = self._standing.grams_revision
+        if max(len(steps), revision - written) >= parts.GRAMS_EVERY:
+            changes = b""
             await parts.write_grams(connection, model.grams, revision)
             old = now - self._database.options.changes_hours * HOUR
             await connection.execute(delete(change).where(change.c.time < old))
+        else:
+            changes = encode_gram_changes(steps, len(model.grams))
         await connection.execute(
             insert(change).values(
                 revision=revision,
                 time=now,
                 tokens=encode_ids(model.tokens.ids[touched]),
-                grams=b"" if whole else encode_gram_changes(self._before.grams, model.grams),
+                grams=changes,
             )
         )
+        return changes
 
 
 async def load_model(
@@ -211,19 +254,6 @@ async def load_model(
     )
 
 
-def cut(model: Model, ids: NDArray[np.int64]) -> Model:
-    """Return a model of its own with only these tokens; its history is empty."""
-    return Model(
-        tokens=TokenTable(ids, model.tokens.counts(model.tokens.find(ids))),
-        totals=model.totals,
-        facts=model.facts.copy(),
-        grams=model.grams.copy(),
-        history=ScoreHistory(model.options.fusion.window),
-        fusion=model.fusion,
-        options=model.options,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Before:
     """The model as `SqlUnitOfWork.model` gave it."""
@@ -231,7 +261,6 @@ class _Before:
     cells: NDArray[np.int32]
     totals: Totals
     facts: FactCounts
-    grams: NDArray[np.int32]
     fusion: FusionWeights
 
 

@@ -167,7 +167,7 @@ async def test_a_large_batch_writes_the_gram_table_and_the_snapshot_follows(
     await scanner.probability(mail("x"))
     await teacher.train(SPAM, *(mail(f"m{n}", story(n)) for n in range(70)))
     await teacher.train(HAM, mail("one more", story(99)))
-    await scanner.probability(mail("x"))
+    assert await scanner.probability(mail("x")) == await teacher.probability(mail("x"))
     assert np.array_equal(
         scanner.resident.snapshot.model.grams, teacher.resident.snapshot.model.grams
     )
