@@ -38,7 +38,6 @@ _INLINE = _names(
     "a abbr acronym b bdi bdo big cite code del dfn em font i img ins kbd label mark nobr q s samp"
     " small span strike strong sub sup time tt u var wbr"
 )
-_KNOWN = _BREAKS | _INLINE | _VOID | _RAW
 _CELL, _ROW = frozenset({"td", "th", "p"}), frozenset({"td", "th", "tr", "p"})
 _CLOSED_BY = dict.fromkeys(_BREAKS - _names("br body html button input"), frozenset({"p"}))
 _CLOSED_BY |= {"li": frozenset({"li", "p"}), "td": _CELL, "th": _CELL, "tr": _ROW}
@@ -57,15 +56,14 @@ _BREAK, _TRICK = "break", "trick"
 class Page:
     """One HTML text as a reader meets it.
 
-    text    visible, one line per block     links  as written, in order (href, src, action …)
-    hidden  what the reader is not shown    tags   names of the tags used, known ones only
+    text    visible, one line per block     hidden  what the reader is not shown
+    links   as written, in order (href, src, action …)
     split   words were split by comments, unknown or empty tags     cut  a limit or the end cut it
     """
 
     text: str
     hidden: str
     links: tuple[str, ...]
-    tags: frozenset[str]
     split: bool
     cut: bool
 
@@ -78,7 +76,6 @@ def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - a froz
         text=_decoded(scan.shown),
         hidden=_decoded(scan.unseen),
         links=tuple(scan.links),
-        tags=_KNOWN & scan.tags,
         split=scan.split,
         cut=scan.cut,
     )
@@ -100,7 +97,6 @@ class _Scan:
         self.shown: list[str] = []
         self.unseen: list[str] = []
         self.links: dict[str, None] = {}
-        self.tags: set[str] = set()
         self.names = [""]  # the open elements, and how the text of each is shown
         self.styles = [style.ROOT]
         self.counts: dict[str, int] = {}  # open elements by name: an end tag without one is free
@@ -170,7 +166,6 @@ class _Scan:
 
     def _tag(self, tag: str, attributes: str, end: int, *, closes: bool) -> int:
         """Take a tag; return where the text after it (or after its raw text) starts."""
-        self.tags.add(tag)
         if tag in _BREAKS:
             if self.gap is not _BREAK:
                 self.shown.append("\n")

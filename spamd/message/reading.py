@@ -55,16 +55,15 @@ class Reading:
 
     subject   decoded, normalised, without another filter's mark in front
     text      visible, normalised, URLs blanked        hidden  what the reader is not shown
-    links     URLs as written, distinct, in order      tags    HTML tags used
+    links     URLs as written, distinct, in order
     charsets  label or codec of each text part         tricks  names of the tricks found, distinct
-    plain, pages  how many plain and HTML texts        quoted  share of quoted lines, 0 … 1
+    plain, pages  how many plain and HTML texts
     """
 
     subject: str
     text: str
     hidden: str
     links: tuple[str, ...]
-    tags: frozenset[str]
     charsets: tuple[str, ...]
     attachments: tuple[Attachment, ...]
     tricks: tuple[str, ...]
@@ -96,7 +95,6 @@ def read(message: Message, limits: Limits = Limits()) -> Reading:  # noqa: B008 
         text=text,
         hidden=hidden if not hidden.isspace() else "",
         links=tuple(dict.fromkeys([*reader.links, *found]))[: limits.links],
-        tags=frozenset(reader.tags),
         charsets=tuple(reader.charsets),
         attachments=tuple(reader.attachments),
         tricks=tuple(reader.tricks),
@@ -114,7 +112,6 @@ class _Reader:
         self.texts: list[str] = []
         self.hidden: list[str] = []
         self.links: dict[str, None] = {}
-        self.tags: set[str] = set()
         self.charsets: list[str] = []
         self.attachments: list[Attachment] = []
         self.tricks: dict[str, None] = {}
@@ -195,7 +192,6 @@ class _Reader:
         page = html.render(text, self.limits)
         self.texts.append(self._without_data(self.normalized(page.text)))
         self.links |= dict.fromkeys(map(self.normalized, page.links))
-        self.tags |= page.tags
         if page.hidden and not page.hidden.isspace():
             self.hidden.append(page.hidden)
         if page.split:

@@ -54,8 +54,8 @@ def _links(reading: Reading) -> list[url.Link]:
     return [link for text in reading.links if (link := url.take_apart(text)) is not None]
 
 
-def shape_tokens(message: Message, reading: Reading, *, tags: bool) -> list[str]:
-    """Return how the message is built: types, charsets, attachments, defects, HTML tags."""
+def shape_tokens(message: Message, reading: Reading) -> list[str]:
+    """Return how the message is built: types, charsets, attachments, defects."""
     found = [f"type:{kind}" for kind in message.containers]
     found += [f"type:{part.content_type.type}" for part in message.parts]
     found += [f"charset:{label}" for label in reading.charsets]
@@ -71,6 +71,4 @@ def shape_tokens(message: Message, reading: Reading, *, tags: bool) -> list[str]
         names = script.words(stem or attachment.name)[:_MAX_FILE_WORDS]
         found += [f"file:{word}" for word in names if not word.isdigit()]
     found += [f"defect:{name.replace(' ', '-')}" for name in (*message.defects, *reading.defects)]
-    if tags:
-        found += [f"tag:{tag}" for tag in sorted(reading.tags)]
     return found

@@ -27,9 +27,7 @@ from spamd.sample import Kind
 
 _NO_PLACES = np.empty(0, np.int32)
 _WORD_AND_TWIN = np.uint8(Kind.WORD | Kind.TWIN)
-WITHOUT = frozenset(
-    {"route", "headers", "pairs", "twins", "links", "shape", "tricks", "hidden", "tags"}
-)
+WITHOUT = frozenset({"route", "headers", "pairs", "twins", "links", "shape", "tricks", "hidden"})
 """Groups of tokens that can be left out, for experiments."""
 
 
@@ -40,7 +38,7 @@ class TokenizerOptions:
     without: frozenset[str] = frozenset()
     """Groups left out: "route" (fields that tell the way: Received, Date, Message-ID, Return-Path,
     Delivered-To, List-*, replies, X-*), "headers", "pairs", "twins", "links", "shape", "tricks",
-    "hidden", "tags". Empty in production; experiments measure what each group is worth."""
+    "hidden". Empty in production; experiments measure what each group is worth."""
     limits: Limits = field(default_factory=Limits)
     """Sizes, depths and counts."""
 
@@ -89,7 +87,7 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
         bag.add(shape.link_tokens(reading), Kind.LINK)
         bag.tricks |= dict.fromkeys(shape.host_tricks(reading))
     if "shape" not in without:
-        bag.add(shape.shape_tokens(message, reading, tags="tags" not in without), Kind.SHAPE)
+        bag.add(shape.shape_tokens(message, reading), Kind.SHAPE)
     if "tricks" not in without:
         bag.add([f"trick:{name}" for name in (*reading.tricks, *bag.tricks)], Kind.TRICK)
     return bag.tokens()
