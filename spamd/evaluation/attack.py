@@ -273,11 +273,14 @@ def doses_of(
     for share in options.wrong_labels:
         noisy = [(raw, _other(label) if draw.random() < share else label) for raw, label in lessons]
         found.append((f"{100 * share:g} % wrong labels", noisy))
-    venom = (rewrite.poison(words.dictionary()), Label.SPAM)
+    dictionary = words.dictionary()
     for share in options.poisoned:
         dosed = list(lessons)
         for _ in range(round(share * len(lessons))):
-            dosed.insert(draw.randrange(len(dosed) + 1), venom)
+            # Each in another order: the same mail twice would be one lesson, and a filter that reads
+            # only so many words reads others of each.
+            venom = rewrite.poison(draw.sample(dictionary, len(dictionary)))
+            dosed.insert(draw.randrange(len(dosed) + 1), (venom, Label.SPAM))
         found.append((f"{100 * share:g} % poison", dosed))
     return found
 

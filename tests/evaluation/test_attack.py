@@ -84,10 +84,11 @@ def test_the_attacker_knows_the_words_that_speak_most_clearly() -> None:
 
 def test_poison_comes_at_the_wanted_share_and_wrong_labels_too() -> None:
     lessons = [(mail(label, i), label) for i in range(500) for label in Label]
-    words = Words([(["report"], Label.HAM)] * 2)
+    words = Words([(["report", "minutes", "agenda"], Label.HAM)] * 2)
     doses = dict(doses_of(lessons, words, AttackOptions(poisoned=(0.02,))))
     venom = [lesson for lesson in doses["2 % poison"] if b"report" in lesson[0]]
     assert len(venom) == 20
+    assert len({raw for raw, _ in venom}) > 3
     assert {label for _, label in venom} == {Label.SPAM}
     wrong = sum(a[1] is not b[1] for a, b in zip(doses["5 % wrong labels"], lessons, strict=True))
     assert 20 < wrong < 90
