@@ -277,8 +277,8 @@ def doses_of(
     for share in options.poisoned:
         dosed = list(lessons)
         for _ in range(round(share * len(lessons))):
-            # Each in another order: the same mail twice would be one lesson, and a filter that reads
-            # only so many words reads others of each.
+            # Each in another order: the same mail twice would be one lesson, and a filter that
+            # reads only so many words reads others of each.
             venom = rewrite.poison(draw.sample(dictionary, len(dictionary)))
             dosed.insert(draw.randrange(len(dosed) + 1), (venom, Label.SPAM))
         found.append((f"{100 * share:g} % poison", dosed))
