@@ -39,6 +39,8 @@ from spamd.storage.times import to_number
 LOOKUP_COST = 3
 """Looking up a word costs about three times what reading it costs in a load of the whole table."""
 
+GROWTH_COST = 40
+"""Looking up a word costs some forty times what copying it costs when the table in memory grows."""
 
 HOUR = 3_600_000_000
 """Microseconds."""
@@ -109,7 +111,8 @@ class SqlUnitOfWork:
 
     async def model(self, ids: NDArray[np.int64]) -> Model:
         """Return a model of its own that knows these tokens (distinct, any order) and no others."""
-        self._bulk = LOOKUP_COST * len(ids) >= self._standing.totals.vocabulary
+        cost = GROWTH_COST if self._resident.snapshot.loaded else LOOKUP_COST
+        self._bulk = cost * len(ids) >= self._standing.totals.vocabulary
         kept = await self._kept()
         self._model = model = Model(
             tokens=await self._tokens(ids),
