@@ -1,0 +1,1 @@
+"""How sure we are that a message is spam, and what to do with it: pure arithmetic over counts."""

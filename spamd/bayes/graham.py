@@ -43,8 +43,10 @@ class GrahamOptions:
                     with one label only .9998, or .9999 above ten sightings (and mirrored)
     low, high       bounds of a token's probability; Graham 2002 had .01 and .99
     ham_bias        ham counts are multiplied by this; Graham had 2 against false positives
-    unknown         probability of a token seen less than `minimum_count` times; Graham's .4
+    unknown         probability of a token seen less than `minimum_count` times; Graham had .4
     minimum_count   sightings (ham ones biased) before a token has its own probability; Graham had 5
+    strength        sightings that `unknown` counts for in each token's probability: tokens seen
+                    often are then more telling than those seen once; 0 is Graham's own rule (E-009)
     counting        "presence" counts messages, "occurrences" counts as Graham did
     prior           P(spam) of a message before it is read
     word_prior      P(spam) that a token's probability is computed with; note 004 has ½
@@ -56,8 +58,9 @@ class GrahamOptions:
     low: float = 0.001
     high: float = 0.999
     ham_bias: float = 1.0
-    unknown: float = 0.4
-    minimum_count: float = 2.0
+    unknown: float = 0.5
+    minimum_count: float = 1.0
+    strength: float = 0.1
     counting: Counting = Counting.PRESENCE
     prior: float = 0.5
     word_prior: float = 0.5
@@ -69,8 +72,10 @@ class GrahamOptions:
             raise ValueError("words must be at least 1")
         if not 0 < self.low < 0.5 < self.high < 1:
             raise ValueError("low and high must hold 0 < low < 0.5 < high < 1")
-        if self.ham_bias <= 0 or self.minimum_count < 0:
-            raise ValueError("ham_bias must be above 0 and minimum_count not below 0")
+        if self.ham_bias <= 0 or self.minimum_count < 0 or self.strength < 0:
+            raise ValueError(
+                "ham_bias must be above 0, minimum_count and strength must not be below 0"
+            )
         for name in ("unknown", "prior", "word_prior"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie between 0 and 1")
@@ -105,8 +110,9 @@ def probabilities(
 
         p = π·b / (π·b + (1−π)·g),   b = min(1, spam/N_spam),   g = min(1, bias·ham/N_ham)
 
-    held within `low` and `high`; `unknown` when seen less than `minimum_count` times (note 004 eq.
-    5; Graham 2002). N counts messages, also where occurrences are counted.
+    pulled to `unknown` with `strength` as Robinson does, held within `low` and `high`; `unknown`
+    when seen less than `minimum_count` times (note 004 eq. 5; Graham 2002). N counts messages, also
+    where occurrences are counted.
     """
     if options.counting is Counting.OCCURRENCES:
         bad, good = counts.spam_occurrences, options.ham_bias * counts.ham_occurrences
@@ -115,8 +121,11 @@ def probabilities(
     b = options.word_prior * np.minimum(1.0, bad / max(1, totals.spam))
     g = (1 - options.word_prior) * np.minimum(1.0, good / max(1, totals.ham))
     p: NDArray[np.float64] = b / np.maximum(b + g, np.finfo(np.float64).tiny)
+    sightings = bad + good
+    if options.strength:
+        p = (options.strength * options.unknown + sightings * p) / (options.strength + sightings)
     if options.rule is GrahamRule.BETTER_2003:
-        sure = np.where(bad + good > 10, 0.9999, 0.9998)  # Graham 2003
+        sure = np.where(sightings > 10, 0.9999, 0.9998)  # Graham 2003
         p = np.clip(p, 0.0001, 0.9999)
         p = np.where(good == 0, sure, np.where(bad == 0, 1 - sure, p))
     else:
@@ -124,7 +133,7 @@ def probabilities(
     # A label that was never trained says nothing about its tokens.
     if totals.spam == 0 or totals.ham == 0:
         return np.full(len(p), options.unknown)
-    return np.where(bad + good < max(options.minimum_count, EXTREME), options.unknown, p)
+    return np.where(sightings < max(options.minimum_count, EXTREME), options.unknown, p)
 
 
 def choose(

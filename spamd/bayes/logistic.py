@@ -40,7 +40,7 @@ class LogisticOptions:
     rate: float = 16.0
     steady: float = 4.0
     settle: int = 1000
-    margin: float = 4.0
+    margin: float = 2.0
 
     def __post_init__(self) -> None:
         """Check the ranges."""

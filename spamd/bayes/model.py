@@ -164,13 +164,25 @@ class Model:
             rows=rows,
         )
 
-    def learn(self, sample: Sample, label: Label, key: bytes = b"") -> Effect:
+    def learn(
+        self,
+        sample: Sample,
+        label: Label,
+        key: bytes = b"",
+        *,
+        before: Evidence | None = None,
+        proof: bool = True,
+    ) -> Effect:
         """Learn one lesson; `key` (its digest) names its entry in the history.
+
+        `before` spares the weighing where nothing was learned since that evidence was found.
+        Without `proof` the sample isn't weighed again, and the probability after is that from
+        before.
 
         Raises:
             KeyError: a token of the sample has no row.
         """
-        before = self.weigh(sample)
+        before = before or self.weigh(sample)
         scores = dict(zip(HEADS, before.scores, strict=True))
         step = gram_step = 0
         lessons = self.totals.messages
@@ -186,10 +198,11 @@ class Model:
         self.history.append(key, label, before.scores)
         if self.totals.messages % self.options.fusion.refit_every == 0:
             self.refit()
+        after = self.weigh(sample) if proof else before
         return Effect(
             scores=before.scores,
             probability_before=before.probability,
-            probability_after=self.weigh(sample).probability,
+            probability_after=after.probability,
             step=step,
             gram_step=gram_step,
         )

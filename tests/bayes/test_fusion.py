@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spamd.bayes.fusion import HEADS, FusionOptions, FusionWeights, ScoreHistory, fit
+from spamd.bayes.fusion import HEADS, SCALES, FusionOptions, FusionWeights, ScoreHistory, fit
 from spamd.bayes.logistic import sigmoid
 from spamd.sample import Label
 
@@ -55,7 +55,7 @@ def test_the_fusion_is_calibrated_on_what_it_saw() -> None:
         Label.SPAM if draw < sigmoid(3 * value) else Label.HAM
         for draw, value in zip(rng.random(3000), z, strict=True)
     ]
-    history = history_of([[60 * value] * len(HEADS) for value in z], labels)
+    history = history_of([(value * SCALES).tolist() for value in z], labels)
     weights = fit(history, FEW)
 
     said = np.array([sigmoid(weights.log_odds(row)) for row in history.scores])

@@ -73,13 +73,15 @@ def test_probabilities_computed_with_the_prior_itself_lose_it_again() -> None:
 
 
 def test_a_token_of_one_label_only_stops_at_the_bounds() -> None:
-    p = graham.probabilities(counts_of((5, 0), (0, 5), (5, 5)), TEN, GrahamOptions())
+    options = GrahamOptions(strength=0)
+
+    p = graham.probabilities(counts_of((5, 0), (0, 5), (5, 5)), TEN, options)
 
     assert p.tolist() == pytest.approx([0.999, 0.001, 0.5])
 
 
 def test_the_rule_of_2003_bounds_by_the_number_of_sightings() -> None:
-    options = GrahamOptions(rule=GrahamRule.BETTER_2003)
+    options = GrahamOptions(rule=GrahamRule.BETTER_2003, strength=0)
 
     p = graham.probabilities(counts_of((5, 0), (11, 0), (0, 5), (0, 11)), TEN, options)
 
@@ -87,7 +89,7 @@ def test_the_rule_of_2003_bounds_by_the_number_of_sightings() -> None:
 
 
 def test_a_rare_token_has_the_unknown_probability() -> None:
-    options = GrahamOptions(minimum_count=5, unknown=0.4, ham_bias=2)
+    options = GrahamOptions(minimum_count=5, unknown=0.4, ham_bias=2, strength=0)
 
     p = graham.probabilities(counts_of((4, 0), (0, 3), (0, 0)), TEN, options)
 
@@ -96,13 +98,26 @@ def test_a_rare_token_has_the_unknown_probability() -> None:
 
 def test_counting_occurrences_and_doubling_ham_is_the_plan_of_2002() -> None:
     options = GrahamOptions(
-        counting=Counting.OCCURRENCES, ham_bias=2, minimum_count=5, low=0.01, high=0.99
+        counting=Counting.OCCURRENCES,
+        ham_bias=2,
+        minimum_count=5,
+        low=0.01,
+        high=0.99,
+        strength=0,
     )
     table = TokenCounts.of_cells(np.array([[2, 1, 6, 1, 0]], dtype=np.int32))
 
     p = graham.probabilities(table, TEN, options)
 
     assert p.tolist() == pytest.approx([0.6 / (0.6 + 0.2)])
+
+
+def test_strength_makes_a_token_seen_often_more_telling_than_one_seen_once() -> None:
+    options = GrahamOptions(strength=0.1, unknown=0.5)
+
+    p = graham.probabilities(counts_of((1, 0), (9, 0)), TEN, options)
+
+    assert p.tolist() == pytest.approx([1.05 / 1.1, 9.05 / 9.1])
 
 
 def test_only_the_most_telling_words_are_combined() -> None:
@@ -115,7 +130,7 @@ def test_only_the_most_telling_words_are_combined() -> None:
 
 def test_among_equally_telling_words_the_better_known_is_taken() -> None:
     counts = counts_of((3, 0), (9, 0), (4, 0))
-    options = GrahamOptions(words=1)
+    options = GrahamOptions(words=1, strength=0)
     p = graham.probabilities(counts, TEN, options)
 
     assert graham.choose(p, counts, words(3), options).tolist() == [1]
@@ -127,7 +142,7 @@ def test_graham_reads_only_the_kinds_it_is_told_to() -> None:
 
     score = graham.score(counts_of((0, 9), (9, 0)), kinds, TEN, options)
 
-    assert score == pytest.approx(log(0.001 / 0.999))
+    assert score == pytest.approx(log(0.05 / 9.05))
 
 
 # Multinomial
@@ -418,6 +433,7 @@ def test_each_head_grows_with_the_spam_count_of_a_token(spam: int, ham: int) -> 
         (lambda: GrahamOptions(words=0), "words"),
         (lambda: GrahamOptions(low=0.6), "low"),
         (lambda: GrahamOptions(ham_bias=0), "ham_bias"),
+        (lambda: GrahamOptions(strength=-1), "strength"),
         (lambda: GrahamOptions(prior=1.0), "prior"),
         (lambda: MultinomialOptions(smoothing=-1), "smoothing"),
         (lambda: FisherOptions(strength=0), "strength"),

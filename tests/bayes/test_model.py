@@ -150,6 +150,18 @@ def test_a_lesson_tells_the_probability_before_and_after() -> None:
     assert model.weigh(surprise).probability == effect.probability_after
 
 
+def test_evidence_at_hand_and_no_proof_spare_weighing_and_change_nothing_else() -> None:
+    slow, quick = trained(), trained()
+    sample = sample_of("buy", "dear", "pill2")
+
+    effect = slow.learn(sample, Label.SPAM)
+    spared = quick.learn(sample, Label.SPAM, before=quick.weigh(sample), proof=False)
+
+    assert state(quick) == state(slow)
+    assert (spared.step, spared.gram_step) == (effect.step, effect.gram_step)
+    assert spared.probability_after == spared.probability_before == effect.probability_before
+
+
 @pytest.mark.parametrize("head", HEADS)
 def test_a_head_that_is_off_says_and_learns_nothing(head: str) -> None:
     others = tuple(name for name in HEADS if name != head)
