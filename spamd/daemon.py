@@ -24,8 +24,10 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from spamd.app import build
+from spamd.clock import WallClock
 from spamd.errors import ConfigError
+from spamd.observe.log import LogObserver
+from spamd.observe.metrics import Metrics
 from spamd.ports import Application, Job, Observer
 from spamd.relay.sockets import open_sockets
 from spamd.settings import Settings
@@ -49,17 +51,29 @@ def serve(settings: Settings) -> int:
     Raises:
         ConfigError: the start is impossible; the text begins with the key.
     """
-    handed_over = os.environ.pop(HANDED_OVER, "")
-    if handed_over:
-        worker, line, *descriptors = (int(number) for number in handed_over.split(","))
-        sockets = [socket.socket(fileno=number) for number in descriptors]
-        return _run(_work(build(settings, sockets, worker), socket.socket(fileno=line)))
+    if HANDED_OVER in os.environ:
+        return run_as_worker(lambda sockets, worker: _built(settings, sockets, worker))
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
     columns = open_sockets(settings.relay.listeners, workers)
     if workers == 1:
-        return _run(_work(build(settings, columns[0]), None))
+        return _run(_work(_built(settings, columns[0], 0), None))
     command = [sys.executable, "-P", "-m", "spamd", *sys.argv[1:]]
-    return _run(Supervisor(command, columns, build(settings, columns[0]).observer).run())
+    metrics = Metrics(settings.metrics)
+    observer = LogObserver(settings.log, metrics, WallClock(), fields={"worker": "supervisor"})
+    return _run(Supervisor(command, columns, observer).run())
+
+
+def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> Application:
+    from spamd.app import build  # noqa: PLC0415 - only workers need the memory of all rooms
+
+    return build(settings, sockets, worker)
+
+
+def run_as_worker(build_worker: Callable[[Sequence[socket.socket], int], Application]) -> int:
+    """Run what a supervisor started us for, on the sockets it handed over."""
+    worker, line, *descriptors = (int(number) for number in os.environ.pop(HANDED_OVER).split(","))
+    sockets = [socket.socket(fileno=number) for number in descriptors]
+    return _run(_work(build_worker(sockets, worker), socket.socket(fileno=line)))
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
@@ -85,6 +99,7 @@ async def run_worker(
         for service in application.ground:
             await service.start()
             stack.push_async_callback(service.stop)
+        fault: Exception | None = None
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(_kept_up(job, application.observer), name=job.name)
@@ -92,9 +107,13 @@ async def run_worker(
             ]
             try:
                 await _open_doors(application, ready, stopped)
+            except Exception as error:  # noqa: BLE001 - raised below, outside of the group
+                fault = error
             finally:
                 for task in tasks:
                     task.cancel()
+        if fault is not None:
+            raise fault
 
 
 async def _open_doors(
@@ -226,6 +245,11 @@ class Supervisor:
         """Return the ids of the children that are there, in the order of their sockets."""
         return [child.process.pid for child in self._children if child is not None]
 
+    @property
+    def ready(self) -> bool:
+        """Tell whether every child has taken mail."""
+        return self._unready == 0
+
     def stop(self) -> None:
         """Let every child finish and end."""
         self._stopped.set()
@@ -257,6 +281,8 @@ class Supervisor:
         first = True
         while not self._stopped.is_set():
             child = self._children[slot] = await self._start(slot)
+            if self._stopped.is_set():
+                child.stop()  # `stop` came while it was being started
             if await child.ready() and first:
                 first = False
                 self._one_more_ready()
@@ -277,7 +303,7 @@ class Supervisor:
 
     def _one_more_ready(self) -> None:
         self._unready -= 1
-        if self._unready == 0:
+        if self.ready:
             notify("READY=1")
 
     async def _pause(self, seconds: float) -> None:

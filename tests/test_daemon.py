@@ -1,0 +1,247 @@
+"""Processes, signals, start and stop."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from spamd.daemon import EXIT_CONFIG, Pauses, Supervisor, notify, run_worker
+from spamd.errors import ConfigError
+from spamd.ports import Job, Service
+from spamd.relay.sockets import open_sockets
+from spamd.relay.urls import Listener
+from tests.fakes import FakeObserver
+from tests.relay.peers import LETTER, WAIT_S, ScriptedNextHop, Talk
+
+START_S = 60.0
+"""A busy machine takes seconds to start an interpreter with all it imports."""
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Look until something is so that happens in another process."""
+    async with asyncio.timeout(START_S):
+        while not condition():  # noqa: ASYNC110 - nobody sets an event over there
+            await asyncio.sleep(0.02)
+
+
+@dataclass
+class NotedService:
+    name: str
+    notes: list[str]
+    fault: Exception | None = None
+
+    async def start(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+        self.notes.append(f"start {self.name}")
+
+    async def stop(self) -> None:
+        self.notes.append(f"stop {self.name}")
+
+
+@dataclass
+class NotedJob:
+    name: str
+    notes: list[str]
+    failures: int = 0
+
+    async def run(self) -> None:
+        self.notes.append(f"run {self.name}")
+        if self.failures:
+            self.failures -= 1
+            raise ZeroDivisionError
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.notes.append(f"end {self.name}")
+
+
+@dataclass
+class NotedApplication:
+    ground: Sequence[Service]
+    jobs: Sequence[Job]
+    doors: Sequence[Service]
+    observer: FakeObserver = field(default_factory=FakeObserver)
+
+    def reload(self) -> None:
+        pass
+
+
+async def test_a_worker_starts_from_the_ground_up_and_stops_the_other_way() -> None:
+    notes: list[str] = []
+    application = NotedApplication(
+        [NotedService("storage", notes), NotedService("snapshot", notes)],
+        [NotedJob("watch", notes)],
+        [NotedService("metrics", notes), NotedService("relay", notes)],
+    )
+    stopped = asyncio.Event()
+
+    def ready() -> None:
+        notes.append("ready")
+        asyncio.get_running_loop().call_soon(stopped.set)
+
+    await run_worker(application, ready=ready, stopped=stopped)
+    notes.remove("run watch")
+    assert notes == [
+        "start storage",
+        "start snapshot",
+        "start metrics",
+        "start relay",
+        "ready",
+        "stop relay",
+        "stop metrics",
+        "end watch",
+        "stop snapshot",
+        "stop storage",
+    ]
+
+
+async def test_a_door_that_does_not_open_stops_what_was_started() -> None:
+    notes: list[str] = []
+    fault = ConfigError("relay.listen: taken")
+    application = NotedApplication(
+        [NotedService("storage", notes)],
+        [NotedJob("watch", notes)],
+        [NotedService("relay", notes, fault)],
+    )
+    with pytest.raises(ConfigError, match="taken"):
+        await run_worker(application, ready=lambda: None, stopped=asyncio.Event())
+    assert notes[-1] == "stop storage"
+
+
+async def test_a_job_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spamd.daemon.PAUSES_S", (0.0, 0.01))
+    notes: list[str] = []
+    application = NotedApplication([], [NotedJob("watch", notes, failures=3)], [])
+    stopped = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run_worker(application, ready=lambda: None, stopped=stopped))
+        await until(lambda: notes.count("run watch") == 4)
+        stopped.set()
+    assert [name for name, _ in application.observer.faults] == ["job.failed"] * 3
+
+
+async def test_pauses_grow_and_begin_anew_after_a_steady_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses = Pauses()
+    assert [pauses.next() for _ in range(4)] == [0.0, 0.5, 1.0, 2.0]
+    monkeypatch.setattr("spamd.daemon.STEADY_S", -100.0)
+    assert pauses.next() == 0.0
+
+
+def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(path)
+        monkeypatch.setenv("NOTIFY_SOCKET", path)
+        notify("READY=1")
+        assert listening.recv(100) == b"READY=1"
+        monkeypatch.setenv("NOTIFY_SOCKET", path + "-gone")
+        notify("READY=1")
+
+
+def test_a_port_that_is_taken_names_key_and_address() -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(ConfigError, match=rf"relay\.listen: 127\.0\.0\.1:{port}: .*in use"):
+            open_sockets([Listener(host="127.0.0.1", port=port)], 2)
+
+
+def test_an_address_that_is_not_ours_names_key_and_address() -> None:
+    with pytest.raises(ConfigError, match=r"relay\.listen_tls: 192\.0\.2\.1:25: "):
+        open_sockets([Listener(host="192.0.2.1", port=25, tls=True)], 1)
+
+
+@dataclass
+class Running:
+    supervisor: Supervisor
+    port: int
+    observer: FakeObserver
+    task: "asyncio.Task[int]"
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        await until(condition)
+
+
+@asynccontextmanager
+async def supervised(url: str, *arguments: str, workers: int = 2) -> AsyncIterator[Running]:
+    columns = open_sockets([Listener(host="127.0.0.1")], workers)
+    observer = FakeObserver()
+    command = [sys.executable, "-m", "tests.worker", url, *arguments]
+    supervisor = Supervisor(command, columns, observer)
+    task = asyncio.get_running_loop().create_task(supervisor.run())
+    running = Running(supervisor, columns[0][0].getsockname()[1], observer, task)
+    try:
+        await running.until(lambda: task.done() or supervisor.ready)
+        yield running
+    finally:
+        supervisor.stop()
+        await task
+        for column in columns:
+            for sock in column:
+                sock.close()
+
+
+async def test_all_workers_take_mail_on_one_port_and_stop_on_sigterm() -> None:
+    async with ScriptedNextHop() as hop, supervised(hop.url) as running:
+        assert len(running.supervisor.processes) == 2
+        for _ in range(6):
+            talk = await Talk.to(running.port)
+            assert (await talk.deliver()).startswith(b"250 ")
+            await talk.close()
+        assert len(hop.messages) == 6
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await running.task == 0
+        assert running.supervisor.processes == []
+
+
+async def test_a_killed_worker_is_replaced_and_nobody_is_turned_away() -> None:
+    async with ScriptedNextHop() as hop, supervised(hop.url) as running:
+        first, second = running.supervisor.processes
+        os.kill(first, signal.SIGKILL)
+        # Connections that the kernel put into the dead worker's queue wait for its successor.
+        for _ in range(12):
+            talk = await Talk.to(running.port)
+            assert (await talk.deliver()).startswith(b"250 ")
+            await talk.close()
+        await running.until(lambda: len(running.supervisor.processes) == 2)
+        assert second in running.supervisor.processes
+        assert first not in running.supervisor.processes
+        assert [name for name, _ in running.observer.events] == ["worker.lost"]
+
+
+async def test_sighup_replaces_workers_and_their_sessions_go_on() -> None:
+    async with ScriptedNextHop() as hop, supervised(hop.url) as running:
+        before = set(running.supervisor.processes)
+        talk = await Talk.to(running.port)
+        await talk.begin()
+        os.kill(os.getpid(), signal.SIGHUP)
+        await running.until(lambda: not before & set(running.supervisor.processes))
+        await talk.send(LETTER + b".\r\n")
+        assert (await talk.reply()).startswith(b"250 ")
+        await talk.close()
+        talk = await Talk.to(running.port)
+        assert (await talk.deliver()).startswith(b"250 ")
+        await talk.close()
+        assert running.observer.events == []
+
+
+async def test_workers_that_find_a_mistake_in_the_settings_end_the_start() -> None:
+    async with supervised("smtp://127.0.0.1:1", "--broken") as running:
+        assert await running.task == EXIT_CONFIG
+
+
+async def test_a_worker_stops_when_its_supervisor_dies() -> None:
+    async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
+        child = running.supervisor._children[0]
+        assert child is not None
+        child.line.shutdown(socket.SHUT_RDWR)  # what the kernel does for a process that is gone
+        assert await asyncio.wait_for(child.process.wait(), WAIT_S) == 0

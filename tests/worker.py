@@ -1,0 +1,60 @@
+"""A worker as the supervisor starts it, with a relay that needs no database.
+
+    python -m tests.worker NEXT_HOP_URL [--broken]
+
+It takes its sockets and its line as `spamd serve` does.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from socket import socket
+
+from spamd.clock import WallClock
+from spamd.daemon import EXIT_CONFIG, run_as_worker
+from spamd.ports import Job, Observer, Service
+from spamd.relay.listener import Relay
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from tests.fakes import FakeInspector, FakeObserver
+
+
+@dataclass
+class SmallApplication:
+    """A relay and nothing else (`ports.Application`)."""
+
+    relay: Relay
+    observer: Observer
+    ground: Sequence[Service] = ()
+    jobs: Sequence[Job] = ()
+    doors: Sequence[Service] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doors = (self.relay,)
+
+    def reload(self) -> None:
+        self.relay.reload_tls()
+
+
+def application(url: str, sockets: Sequence[socket]) -> SmallApplication:
+    """Return a relay on these sockets in front of a next hop."""
+    observer = FakeObserver()
+    relay = Relay(
+        options=RelayOptions(listen=("127.0.0.1:0",) * len(sockets), hostname="mx.test"),
+        next_hop=NextHopOptions(url=url),
+        tls=TlsOptions(),
+        inspector=FakeInspector(),
+        observer=observer,
+        clock=WallClock(),
+        sockets=sockets,
+    )
+    return SmallApplication(relay, observer)
+
+
+def main(arguments: Sequence[str]) -> int:
+    if "--broken" in arguments:
+        return EXIT_CONFIG
+    return run_as_worker(lambda sockets, _: application(arguments[0], sockets))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
