@@ -12,8 +12,8 @@ Never raises. The text holds no lone surrogates and no NUL.
 import re
 from binascii import Error as BinasciiError
 from binascii import a2b_base64, a2b_qp
-from dataclasses import dataclass
 from encodings.aliases import aliases
+from typing import NamedTuple
 
 import chardet
 
@@ -65,8 +65,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _HIGH = re.compile(rb"[\x80-\xff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """Text, the Python codec that gave it, and whether the label was no help."""
 
     text: str

@@ -22,6 +22,7 @@ DIGEST_BYTES = 16
 _CHECK_BYTES = 8  # a forger has one try per mail; 2**-64 is enough
 _QUOTED_FROM = re.compile(rb"(?m)^>+(?=From )")
 _ID = re.compile(r"([0-9a-f]{8,64})-([0-9a-f]{16})")
+_RULES = (b"____", b"-----", b"=====")  # one of them stands above a list footer
 _FIELDS = ("from", "date", "message-id")
 
 
@@ -45,7 +46,7 @@ def _stable(part: Part) -> bytes:
     data = part.payload()
     if b">From " in data:
         data = _QUOTED_FROM.sub(b"", data)
-    if part.content_type.type == "text/plain":
+    if part.content_type.type == "text/plain" and any(rule in data[-2000:] for rule in _RULES):
         data = without_footer(data.decode("latin_1")).encode("latin_1")
     return b"".join(data.split())
 

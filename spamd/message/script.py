@@ -9,7 +9,7 @@ compatibility forms are folded (NFKC). The alphabet is P. Graham's ("Better Baye
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import regex
 
@@ -77,8 +77,8 @@ _OTHER = regex.compile(r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]")
 _LEET = str.maketrans("013457$@!", "oieastsai")
 _LEET_WORD = re.compile(r"(?=.{4,20}$)[A-Za-z]+[013457$@!]+(?:[A-Za-z]+[013457$@!]*)+$")
 _COMMON = "aAI0123456789$!"  # words of one letter, and signs
-_DASHED = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]")
-_SPACED = re.compile(r"(?<![^\W_])[$]?[A-Za-z](?:[ \t.*_\-]{1,2}[A-Za-z$]){3,24}(?![^\W_])")
+_is_dashed = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]").fullmatch
+_RUN = re.compile(r"[A-Za-z]{4,25}")
 
 
 def normalize(text: str) -> tuple[str, bool]:
@@ -139,13 +139,13 @@ def leet(distinct: Iterable[str]) -> list[str]:
     return [word.translate(_LEET) for word in mixed if _LEET_WORD.match(word) is not None]
 
 
-def spaced_out(text: str, counts: Mapping[str, int]) -> list[str]:
+def spaced_out(words: list[str], distinct: list[str]) -> list[str]:
     """Return the words written letter by letter: "V I A G R A", "v.i.a.g.r.a", "V-I-A-G-R-A".
 
-    `counts` are the words of the text: without single letters in it there is nothing to look for.
+    `words` are those of the text in order, `distinct` each of them once.
     """
-    joined = [word.replace("-", "") for word in counts if _DASHED.fullmatch(word) is not None]
-    single = [count for word, count in counts.items() if len(word) == 1 and word not in _COMMON]
-    if sum(single) < 3:
+    joined = [word.replace("-", "") for word in distinct if word[1:2] == "-" and _is_dashed(word)]
+    if sum([len(word) == 1 and word not in _COMMON for word in distinct]) < 2:
         return joined
-    return joined + [re.sub(r"[^A-Za-z$]", "", run) for run in _SPACED.findall(text)]
+    letters = "".join([word if len(word) == 1 else " " for word in words])
+    return joined + _RUN.findall(letters)

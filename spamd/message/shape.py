@@ -5,21 +5,29 @@ hosts, file names, types and sizes.
 """
 
 import re
+from itertools import islice
 
 from spamd.message import script, url
 from spamd.message.parser import Message
 from spamd.message.reading import Reading
 
-_ADDRESS = re.compile(r"([\w.+-]{1,64})@([\w-]{1,63}(?:\.[\w-]{1,63}){1,8})")
-_RUNS = re.compile(r"[0-9A-Fa-f]{2,}|[0-9]")
+_HOST = re.compile(r"@([\w-]{1,63}(?:\.[\w-]{1,63}){1,8})")
+_USER = re.compile(r"[\w.+-]{1,64}$")
+_USER_CHARS = 64  # RFC 5321 §4.5.3.1.1
 _MAX_ADDRESSES = 50  # a list of addresses says no more than its start
 _MAX_FILE_WORDS = 6
+_RUNS = re.compile(r"[0-9A-Fa-f]{2,}|[0-9]")
 
 
-def link_tokens(reading: Reading) -> list[str]:
-    """Return hosts, domains and path pieces of the URLs, and the addresses written in the text."""
+def links(reading: Reading) -> list[url.Link]:
+    """Return the URLs of the message, taken apart."""
+    return [link for text in reading.links if (link := url.take_apart(text)) is not None]
+
+
+def link_tokens(links: list[url.Link]) -> list[str]:
+    """Return hosts, domains and path pieces of URLs."""
     found: list[str] = []
-    for link in _links(reading):
+    for link in links:
         if not link.host:
             found.append(f"url:scheme:{link.scheme[:20]}")
             continue
@@ -33,25 +41,27 @@ def link_tokens(reading: Reading) -> list[str]:
             found.append("url:user")
         if link.scheme != "http":
             found.append(f"url:scheme:{link.scheme}")
-    if "@" in reading.text:
-        for user, host in _ADDRESS.findall(reading.text)[:_MAX_ADDRESSES]:
-            found.append(f"mail:{user.lower()[:28]}@{host.lower()[-30:]}")
     return found
 
 
-def host_tricks(reading: Reading) -> list[str]:
+def address_tokens(text: str) -> list[str]:
+    """Return the addresses written in the text; looking for the @ first is ten times faster."""
+    found: list[str] = []
+    for match in islice(_HOST.finditer(text), _MAX_ADDRESSES):
+        at = match.start()
+        user = _USER.search(text[max(0, at - _USER_CHARS) : at])
+        if user is not None:
+            found.append(f"mail:{user[0].lower()[:28]}@{match[1].lower()[-30:]}")
+    return found
+
+
+def host_tricks(links: list[url.Link]) -> list[str]:
     """Return the names of the tricks played with the hosts of the links."""
-    hosts = {
-        link.host for link in _links(reading) if not link.host.isascii() or "xn--" in link.host
-    }
+    hosts = {link.host for link in links if not link.host.isascii() or "xn--" in link.host}
     tricks = ["punycode"] if any("xn--" in host for host in hosts) else []
     if any(script.unmasked(label) is not None for host in hosts for label in host.split(".")):
         tricks.append("look-alike-host")
     return tricks
-
-
-def _links(reading: Reading) -> list[url.Link]:
-    return [link for text in reading.links if (link := url.take_apart(text)) is not None]
 
 
 def shape_tokens(message: Message, reading: Reading) -> list[str]:

@@ -70,22 +70,23 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
     """Return the tokens of a message; total, the same for the same content on every path."""
     bag = _Bag(options)
     without = options.without
-    bag.text(script.words(reading.text), reading.text)
-    subject = script.words(reading.subject)
+    bag.text(script.words(reading.text))
     if "headers" not in without:
         skip = headers.ROUTE if "route" in without else None
         found = headers.header_tokens(message, options.limits, skip)
-        bag.subject(subject)
-        for mark, words in found.marked:
-            bag.marked(mark, words)
+        bag.subject(script.words(reading.subject))
+        bag.marked(found.marked)
         bag.add(found.links, Kind.LINK)
         if "shape" not in without:
             bag.add(found.shape, Kind.SHAPE)
     if "hidden" not in without and reading.hidden:
         bag.hidden(script.words(reading.hidden))
-    if "links" not in without:
-        bag.add(shape.link_tokens(reading), Kind.LINK)
-        bag.tricks |= dict.fromkeys(shape.host_tricks(reading))
+    if "links" not in without and reading.links:
+        links = shape.links(reading)
+        bag.add(shape.link_tokens(links), Kind.LINK)
+        bag.tricks |= dict.fromkeys(shape.host_tricks(links))
+    if "links" not in without and "@" in reading.text:
+        bag.add(shape.address_tokens(reading.text), Kind.LINK)
     if "shape" not in without:
         bag.add(shape.shape_tokens(message, reading), Kind.SHAPE)
     if "tricks" not in without:
@@ -115,74 +116,72 @@ class _Bag:
         """Give the texts added last their kind."""
         self.kinds += bytes([kind]) * (len(self.texts) - len(self.kinds))
 
-    def text(self, words: list[str], text: str) -> None:
+    def text(self, words: list[str]) -> None:
         """Add the words of the visible text, what their tricks hide, and remember their order."""
         counts = Counter(words)
         distinct = [word for word in counts if not word.isdigit()]
         places = dict.fromkeys(counts, -1)
         places.update(zip(distinct, range(len(distinct)), strict=True))
-        self.texts += self._fitting("", distinct)
+        self.texts += self._fitting(distinct)
         self._noted(Kind.WORD)
         self.counts = [counts[word] for word in distinct]
         self.runs.append(np.fromiter(map(places.__getitem__, words), np.int32, len(words)))
         if "tricks" not in self.without:
-            self._letters(counts, text)
+            self._letters(words, distinct)
 
-    def _fitting(self, mark: str, words: list[str]) -> list[str]:
-        """Return the words under a mark; of one too long only its start and length class."""
+    def _fitting(self, words: list[str]) -> list[str]:
+        """Return the words; of one that is too long only its start and its length class."""
         limit = self.limits.word_chars
-        if words and max(map(len, words)) > limit:
-            words = [
-                word if len(word) <= limit else f"skip:{word[0]}:{len(word).bit_length()}"
-                for word in words
-            ]
-        return [mark + word for word in words] if mark else words
+        if not words or max(map(len, words)) <= limit:
+            return words
+        return [
+            word if len(word) <= limit else f"skip:{word[0]}:{len(word).bit_length()}"
+            for word in words
+        ]
 
-    def _letters(self, counts: Counter[str], text: str) -> None:
+    def _letters(self, words: list[str], distinct: list[str]) -> None:
         """Add the plain reading of words in look-alikes, with digits, or letter by letter."""
-        extra = script.leet(counts)
-        if extra:
-            self.tricks["leet"] = None
-        if not text.isascii():
-            self._unmask(counts)
-        spaced = script.spaced_out(text, counts)
-        if spaced:
-            extra += spaced
-            self.tricks["spaced"] = None
-        self.texts += self._fitting("", extra)
+        for name, plain in (
+            ("leet", script.leet(distinct)),
+            ("spaced", script.spaced_out(words, distinct)),
+            ("look-alike", [folded for word in distinct if (folded := script.unmasked(word))]),
+        ):
+            if plain:
+                self.tricks[name] = None
+                self.texts += self._fitting(plain)
         self._noted(Kind.WORD | Kind.TRICK)
 
     def subject(self, words: list[str]) -> None:
         """Add the words of the subject marked, as twins, and in pairs."""
-        start = self.marked("subject", words)
+        start = self.marked([("subject", words)])
         if start is not None:
             self.runs.append(np.arange(start, len(self.texts), dtype=np.int32))
 
-    def marked(self, mark: str, words: list[str]) -> int | None:
-        """Add words of a header field under its mark and as twins; return where the twins start."""
-        words = [word for word in words if not word.isdigit()]
-        self.texts += self._fitting(f"{mark}:", words)
+    def marked(self, fields: Iterable[tuple[str, list[str]]]) -> int | None:
+        """Add words of header fields under their marks and as twins; return where these start."""
+        twins: list[str] = []
+        for mark, words in fields:
+            kept = self._fitting([word for word in words if not word.isdigit()])
+            twins += kept
+            self.texts += [f"{mark}:{word}" for word in kept]
         self._noted(Kind.MARKED)
         if "tricks" not in self.without:
-            self._unmask(words)
+            plain = [folded for word in twins if (folded := script.unmasked(word))]
+            if plain:
+                self.tricks["look-alike"] = None
+                self.texts += plain
+                self._noted(Kind.WORD | Kind.TRICK)
         if "twins" in self.without:
             return None
         start = len(self.texts)
-        self.texts += self._fitting("", words)
+        self.texts += twins
         self._noted(Kind.TWIN)
         return start
 
-    def _unmask(self, words: Iterable[str]) -> None:
-        """Add the plain reading of words written in look-alike letters."""
-        plain = [folded for word in words if (folded := script.unmasked(word)) is not None]
-        if plain:
-            self.tricks["look-alike"] = None
-            self.texts += self._fitting("", plain)
-            self._noted(Kind.WORD | Kind.TRICK)
-
     def hidden(self, words: list[str]) -> None:
         """Add words that the reader is not shown."""
-        self.texts += self._fitting("hidden:", [word for word in words if not word.isdigit()])
+        kept = self._fitting([word for word in words if not word.isdigit()])
+        self.texts += [f"hidden:{word}" for word in kept]
         self._noted(Kind.HIDDEN)
         self.tricks["hidden"] = None
 
@@ -216,12 +215,12 @@ class _Bag:
             return Tokens(
                 ids=ids, occurrences=kinds, kinds=kinds, words=(), first=first, second=second
             )
-        order = np.argsort(ids)
+        order = ids.argsort()
         ids = ids[order]
         new = np.empty(len(ids), np.bool_)
         new[0] = True
         np.not_equal(ids[1:], ids[:-1], out=new[1:])
-        starts = np.flatnonzero(new)
+        starts = new.nonzero()[0]
         kinds = np.bitwise_or.reduceat(kinds[order], starts)
         counts = np.minimum(np.add.reduceat(counts[order], starts), self.limits.occurrences)
         kinds[(kinds & _WORD_AND_TWIN) == _WORD_AND_TWIN] &= ~np.uint8(Kind.TWIN)

@@ -8,8 +8,8 @@ slashes. What people write to slip through filters is read: `hxxp://`, `example[
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from publicsuffixlist import PublicSuffixList
@@ -29,8 +29,7 @@ _MAX_PIECES = 12  # a path is cut there: tracking parameters behind are noise
 _WEB = ("http", "https", "ftp", "hxxp", "hxxps")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(NamedTuple):
     """One URL taken apart; `host` is empty for the schemes that have none."""
 
     scheme: str

@@ -2,7 +2,7 @@ import pytest
 
 from spamd.message.parser import parse
 from spamd.message.reading import read
-from spamd.message.shape import host_tricks
+from spamd.message.shape import host_tricks, links
 from spamd.message.url import Link, canonical_host, cut_out, registrable_domain, take_apart
 
 from .helpers import mail
@@ -106,4 +106,4 @@ def test_a_host_has_one_spelling(host: str, canonical: str) -> None:
 
 def test_a_host_in_look_alike_letters_is_a_trick() -> None:
     reading = read(parse(mail("http://pаypal.example/ http://xn--bcher-kva.example/")))
-    assert host_tricks(reading) == ["look-alike-host"]
+    assert host_tricks(links(reading)) == ["look-alike-host"]
