@@ -9,7 +9,18 @@ from typing import Annotated
 
 import typer
 
-from spamd.cli import config, database, evaluate, feedback, forget, scan, serve, status, train
+from spamd.cli import (
+    bootstrap,
+    config,
+    database,
+    evaluate,
+    feedback,
+    forget,
+    scan,
+    serve,
+    status,
+    train,
+)
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import line, note
@@ -30,6 +41,7 @@ RUN, TEACH, JUDGE, KEEP = "Run", "Teach", "Judge", "Look after"
 
 COMMANDS = (
     ("serve", serve.serve, RUN),
+    ("bootstrap", bootstrap.bootstrap, TEACH),
     ("train", train.train, TEACH),
     ("retrain", train.retrain, TEACH),
     ("forget", forget.forget, TEACH),

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spamd.feedback.mailbox import Folder
+from spamd.feedback.mailbox import Folder, Role
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Place
 
@@ -20,6 +20,17 @@ EXCLUDED_USES = {"\\trash", "\\drafts", "\\sent", "\\all", "\\flagged", "\\impor
 """RFC 6154 §2: thrown away, unfinished, own mail; and views of mail that lies elsewhere."""
 
 UNREADABLE = {"\\noselect", "\\nonexistent"}
+
+SENT_FOLDERS = (
+    "Sent", "Sent Items", "Sent Messages", "Sent Mail", "Gesendet", "Gesendete Elemente",
+    "Gesendete Objekte", "Envoyés", "Messages envoyés", "Éléments envoyés", "Enviados",
+    "Elementos enviados", "Posta inviata", "Inviata", "Verzonden", "Skickat", "Отправленные",
+    "送信済み", "已发送",
+)  # fmt: skip
+"""Whom a person writes to stands here; their mail is ham. Only asked by `bootstrap`."""
+
+ARCHIVE_FOLDERS = ("Archive", "Archives", "Archiv", "Archivo", "Archivio", "Архив", "アーカイブ")
+"""What people put here they wanted to keep. Only asked by `bootstrap`."""
 
 SOUNDS_LIKE_JUNK = re.compile(r"spam|junk", re.IGNORECASE)
 
@@ -49,6 +60,36 @@ def watched(
     ]
     order = [Place.JUNK, Place.INBOX, Place.OTHER]
     return sorted(found, key=lambda folder: (order.index(folder.place), folder.name))
+
+
+def surveyed(
+    listed: Sequence[Listed], account: AccountOptions, options: FeedbackOptions
+) -> list[tuple[Folder, Role]]:
+    """Return the folders that old mail may be learned from, and what people keep in each."""
+    found = []
+    for folder in listed:
+        place = role(folder, listed, account, options)
+        if folder.attributes & UNREADABLE:
+            continue
+        if place is Place.JUNK:
+            kept = Role.JUNK
+        elif place is None and _is(folder, "\\sent", SENT_FOLDERS):
+            kept = Role.SENT
+        elif place is None:
+            continue
+        elif _is(folder, "\\archive", ARCHIVE_FOLDERS):
+            kept = Role.ARCHIVE
+        else:
+            kept = Role.MAIL
+        found.append((Folder(name=folder.name, raw=folder.raw, place=place or Place.OTHER), kept))
+    return found
+
+
+def _is(folder: Listed, use: str, names: Sequence[str]) -> bool:
+    """Return whether a folder has this use, or one of these names, itself or above it."""
+    parts = folder.name.split(folder.delimiter) if folder.delimiter else [folder.name]
+    plain = {_plain(name) for name in names}
+    return use in folder.attributes or any(_plain(part) in plain for part in parts)
 
 
 def role(

@@ -13,13 +13,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import ParamSpec, TypeVar
 
-from spamd.feedback.folders import watched
+from spamd.feedback.folders import surveyed, watched
 from spamd.feedback.imap_session import JUNK_KEYWORDS, ImapSession, Row, Status
 from spamd.feedback.mailbox import (
     Folder,
     Head,
     MailboxError,
     News,
+    Role,
     header_fields,
     trace,
     unreadable,
@@ -78,6 +79,11 @@ class ImapMailbox:
         """Return the folders to watch, Junk first."""
         listed = await self._call(self._session.listed)
         return watched(listed, self._account, self._options)
+
+    async def survey(self) -> Sequence[tuple[Folder, Role]]:
+        """Return all folders that `bootstrap` may read, with what is kept in them."""
+        listed = await self._call(self._session.listed)
+        return surveyed(listed, self._account, self._options)
 
     async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
         """Return what is new in a folder, None for nothing."""
@@ -211,6 +217,7 @@ def _head(row: Row, start: Cursor) -> Head:
     fields = header_fields(row.header)
     return Head(
         key=str(row.uid),
+        fields=fields,
         traces=(trace(fields),),
         id=fields.get("x-spam-id") or None,
         flags=row.flags,

@@ -37,7 +37,7 @@ IDLE_SLICE_S = 1.0
 TOKEN_COMMAND_S = 30
 """How long the program that prints an access token may take."""
 
-HEADER = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM TO SUBJECT X-SPAM-ID)]"
+HEADER = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM TO CC SUBJECT X-SPAM-ID)]"
 
 JUNK_KEYWORDS = ("$Junk", "$NotJunk")
 """IANA's registered keywords; clients set Junk and NonJunk by filters of their own."""

@@ -10,9 +10,10 @@ digest or our id (`message.identity`), so two mails that share a trace do no har
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from hashlib import blake2b
 from typing import Protocol
 
@@ -24,6 +25,9 @@ TRACE_BYTES = 16
 
 TRACE_FIELDS = ("message-id", "date", "from", "to", "subject", "x-spam-id")
 """Set by the sender or by us at the scan; mail servers and clients leave them alone."""
+
+HEAD_FIELDS = (*TRACE_FIELDS, "cc")
+"""Read of every mail that is looked at."""
 
 
 class MailboxError(Exception):
@@ -55,11 +59,21 @@ class Folder:
     place: Place
 
 
+class Role(StrEnum):
+    """What people keep in a folder, for learning from old mail."""
+
+    JUNK = "junk"
+    ARCHIVE = "archive"
+    SENT = "sent"
+    MAIL = "mail"  # the inbox and folders of their own
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """A mail as the folder lists it.
 
     key        IMAP UID or Maildir base name
+    fields     `HEAD_FIELDS`, lower-case names, undecoded values
     traces     fingerprints to remember; the first is the mail's own
     id         the value of its X-Spam-Id field, None without one
     flags      keywords and flags as the server says them
@@ -70,6 +84,7 @@ class Head:
     """
 
     key: str
+    fields: Mapping[str, str]
     traces: tuple[bytes, ...]
     id: str | None
     flags: frozenset[str]
@@ -126,6 +141,10 @@ class Mailbox(Protocol):
         """Return the folders to watch, Junk first."""
         ...
 
+    async def survey(self) -> Sequence[tuple[Folder, Role]]:
+        """Return all folders that `bootstrap` may read, with what is kept in them."""
+        ...
+
     async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
         """Return what is new in a folder, None for nothing.
 
@@ -149,7 +168,7 @@ class Mailbox(Protocol):
         ...
 
 
-def trace(fields: dict[str, str]) -> bytes:
+def trace(fields: Mapping[str, str]) -> bytes:
     """Return the fingerprint of a mail from its header fields (lower-case names)."""
     text = "\n".join(f"{name}:{fields.get(name, '')}" for name in TRACE_FIELDS)
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=TRACE_BYTES).digest()
@@ -159,6 +178,7 @@ def unreadable(key: str, fault: str) -> Head:
     """Return the head of a mail that is there but can't be read."""
     return Head(
         key=key,
+        fields={},
         traces=(),
         id=None,
         flags=frozenset(),
@@ -178,7 +198,7 @@ def decoded(raw: str) -> str:
 
 
 def header_fields(head: bytes) -> dict[str, str]:
-    """Return the fields that `trace` needs, unfolded, first of each name; total on any bytes."""
+    """Return `HEAD_FIELDS`, unfolded, the first of each name; total on any bytes."""
     fields: dict[str, str] = {}
     text = head.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     for line in re.sub(r"\n(?=[ \t])", "", text).split("\n"):
@@ -186,6 +206,6 @@ def header_fields(head: bytes) -> dict[str, str]:
             break
         name, colon, value = line.partition(":")
         name = name.strip().lower()
-        if colon and name in TRACE_FIELDS:
+        if colon and name in HEAD_FIELDS:
             fields.setdefault(name, " ".join(value.split()))
     return fields

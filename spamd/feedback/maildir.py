@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 
-from spamd.feedback.folders import Listed, watched
+from spamd.feedback.folders import Listed, surveyed, watched
 from spamd.feedback.mailbox import (
     TRACE_BYTES,
     Folder,
@@ -29,6 +29,7 @@ from spamd.feedback.mailbox import (
     Head,
     MailboxError,
     News,
+    Role,
     decoded,
     header_fields,
     trace,
@@ -85,6 +86,7 @@ class MaildirMailbox:
         self._clock = clock
         self._mailboxes = mailboxes
         self._remembered: dict[str, Remembered] = {}
+        self._names: dict[str, Mapping[str, str]] = {}
         self._stamps: dict[Path, int] = {}
 
     async def open(self) -> None:
@@ -106,6 +108,11 @@ class MaildirMailbox:
         self._stamps = await asyncio.to_thread(self._current_stamps, folders)
         return folders
 
+    async def survey(self) -> Sequence[tuple[Folder, Role]]:
+        """Return all folders that `bootstrap` may read, with what is kept in them."""
+        listed = await asyncio.to_thread(lambda: list(_listed(self._root)))
+        return surveyed(listed, self._account, self._options)
+
     async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
         """Return what is new in a folder, None for nothing."""
         remembered = self._remembered.get(folder.raw)
@@ -121,7 +128,9 @@ class MaildirMailbox:
                 remembered.listing.stamp != listing.stamp
                 and remembered.listing.names == listing.names
             )
-        keys = [base for base in sorted(listing.names) if base not in remembered.known]
+        keys = [
+            base for base in sorted(listing.names) if cursor is None or base not in remembered.known
+        ]
         marked = self._marked(folder, remembered, listing)
         remembered.listing = listing
         if same_place and not keys and not marked and not gap:
@@ -191,11 +200,12 @@ class MaildirMailbox:
         path = self._root / folder.raw
         try:
             stamp = (_modified(path / "new"), _modified(path / "cur"))
-            names = {}
+            names: dict[str, str] = {}
             for part in ("new", "cur"):
                 for entry in os.scandir(path / part):
                     if not entry.name.startswith("."):
                         names[_base(entry.name)] = f"{part}/{entry.name}"
+            self._names[folder.raw] = names
             return Listing(inode=path.stat().st_ino, stamp=stamp, names=names)
         except OSError as error:
             raise FolderError(
@@ -266,6 +276,7 @@ class MaildirMailbox:
         delivered = datetime.fromtimestamp(status.st_mtime, UTC)
         return Head(
             key=key,
+            fields=fields,
             traces=(trace(fields), _file_trace(cursor.validity, key)),
             id=fields.get("x-spam-id") or None,
             flags=flags,
@@ -282,8 +293,7 @@ class MaildirMailbox:
         Raises:
             OSError: it is there and can't be read.
         """
-        remembered = self._remembered.get(folder.raw)
-        names = remembered.listing.names if remembered else {}
+        names = self._names.get(folder.raw) or self._list(folder).names
         for _ in range(RENAMES):
             if key not in names:
                 return None

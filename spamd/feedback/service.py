@@ -47,7 +47,7 @@ class Feedback:
         holder: str,
     ) -> None:
         self._options = options
-        self._around = surroundings
+        self.surroundings = surroundings
         self._leases = leases
         self._holder = holder
 
@@ -76,25 +76,27 @@ class Feedback:
         return [
             Watcher(
                 mailbox,
-                self._around.memory,
+                self.surroundings.memory,
                 self._options,
-                self._around.clock,
-                self._around.observer,
+                self.surroundings.clock,
+                self.surroundings.observer,
                 source="maildir" if isinstance(mailbox, MaildirMailbox) else "imap",
             )
-            for mailbox in mailboxes(self._options, self._around)
+            for mailbox in mailboxes(self._options, self.surroundings)
         ]
 
     async def _acquire(self) -> bool:
         try:
             return await self._leases.acquire(LEASE, self._holder, self._options.lease_s)
         except TemporaryError as error:
-            self._around.observer.failed("lease.failed", error)
+            self.surroundings.observer.failed("lease.failed", error)
             return False
 
     async def _while_leased(self) -> None:
         """Run the watchers until the lease is lost."""
-        self._around.observer.happened("feedback.started", accounts=len(self._options.accounts))
+        self.surroundings.observer.happened(
+            "feedback.started", accounts=len(self._options.accounts)
+        )
         async with asyncio.TaskGroup() as tasks:
             watching = [tasks.create_task(watcher.run()) for watcher in self.watchers()]
             held = True
@@ -103,7 +105,7 @@ class Feedback:
                 held = await self._acquire()
             for task in watching:
                 task.cancel()
-        self._around.observer.happened("feedback.stopped")
+        self.surroundings.observer.happened("feedback.stopped")
 
 
 def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbox]:

@@ -1,0 +1,176 @@
+"""The first lessons, from mail that people have sorted already."""
+
+from pathlib import Path
+
+import pytest
+
+from spamd.feedback.bootstrap import Bootstrap, BootstrapOptions
+from spamd.feedback.imap import ImapMailbox
+from spamd.feedback.mailbox import Mailbox
+from spamd.feedback.maildir import MaildirMailbox
+from spamd.feedback.options import AccountOptions, FeedbackOptions
+from spamd.message.features import extract
+from spamd.sample import Label
+from tests.feedback.conftest import Account
+from tests.feedback.fakes import FakeMailboxes, FakeSchool
+from tests.feedback.test_maildir import Box
+from tests.feedback.world import Owner, ServerClock, account_of, mail
+
+OPTIONS = FeedbackOptions()
+
+
+def nothing(_: int) -> None:
+    """Show no progress."""
+
+
+def from_(sender: str, subject: str) -> bytes:
+    return mail(subject).replace(b"From: Ann <ann@sender.test>", f"From: {sender}".encode())
+
+
+def to(recipient: str) -> bytes:
+    return mail(f"to {recipient}").replace(b"To: alice@our.test", f"To: {recipient}".encode())
+
+
+def pupil(
+    mailbox: Mailbox, school: FakeSchool, *, limit: int = 2000, ratio: float = 1.0
+) -> Bootstrap:
+    options = BootstrapOptions(limit=limit, ratio=ratio)
+    return Bootstrap([mailbox], school, school, extract, options)
+
+
+def maildir(box: Box) -> MaildirMailbox:
+    account = AccountOptions(maildir=box.root, user="alice")
+    return MaildirMailbox(account, OPTIONS, ServerClock(), FakeMailboxes())
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    made = Box(tmp_path / "Maildir")
+    made.create("Sent")
+    return made
+
+
+@pytest.fixture
+def school() -> FakeSchool:
+    return FakeSchool(ServerClock())
+
+
+async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Account) -> None:
+    server, user = account
+    school = FakeSchool(ServerClock())
+    with server.login(user) as session:
+        owner = Owner(session)
+        for folder in ("Sent", "Archive", "Family"):
+            owner.create(folder)
+        for number in range(4):
+            owner.append("Junk", mail(f"spam {number}"))
+        owner.append("Sent", to("Bert <Bert@friends.test>, eve@friends.test"))
+        owner.append("Archive", mail("archived"))
+        owner.append("INBOX", mail("answered"), "(\\Answered \\Seen)")
+        owner.append("INBOX", from_("bert@friends.test", "a correspondent"))
+        owner.append("Family", from_("EVE@friends.test", "another"))
+        owner.append("INBOX", mail("a stranger"), "(\\Seen)")
+    mailbox = ImapMailbox(account_of(server, user), OPTIONS, ServerClock(), login=user, actor=user)
+    plan = await pupil(mailbox, school).plan(nothing)
+    assert {(s.folder.name, s.label, s.found) for s in plan.sources} == {
+        ("Junk", Label.SPAM, 4),
+        ("Archive", Label.HAM, 1),
+        ("INBOX", Label.HAM, 2),
+        ("Family", Label.HAM, 1),
+    }
+    assert plan.correspondents == 2
+    tally = await pupil(mailbox, school).learn(plan, nothing)
+    assert (tally.learned[Label.SPAM], tally.learned[Label.HAM]) == (4, 4)
+    assert {lesson[1:] for lesson in school.lessons.values()} == {("bootstrap", user)}
+
+
+async def test_both_labels_are_learned_in_like_numbers_the_newest_first(
+    box: Box, school: FakeSchool
+) -> None:
+    for number in range(9):
+        box.deliver(mail(f"spam {number}"), "Junk")
+    for number in range(3):
+        box.deliver(mail(f"ham {number}"), "Archive.2026")
+    mailbox = maildir(box)
+    plan = await pupil(mailbox, school).plan(nothing)
+    assert (plan.chosen(Label.SPAM), plan.chosen(Label.HAM)) == (3, 3)
+    newest = [source.keys for source in plan.sources if source.label is Label.SPAM]
+    assert newest == [[f"1800000000.M{number}P1.host" for number in (9, 8, 7)]]
+
+
+async def test_unbalanced_takes_all_up_to_the_limit(box: Box, school: FakeSchool) -> None:
+    for number in range(10):
+        box.deliver(mail(f"spam {number}"), "Junk")
+    plan = await pupil(maildir(box), school, limit=7, ratio=float("inf")).plan(nothing)
+    assert (plan.chosen(Label.SPAM), plan.chosen(Label.HAM)) == (7, 0)
+
+
+async def test_what_a_person_taught_before_keeps_its_lesson(box: Box, school: FakeSchool) -> None:
+    box.deliver(mail("disputed"), "Junk")
+    box.deliver(mail("kept"), "Archive.2026")
+    content = box.find("1800000000.M1P1.host").read_bytes()
+    await school.train([extract(content)], Label.HAM, source="imap", actor="alice")
+    mailbox = maildir(box)
+    plan = await pupil(mailbox, school).plan(nothing)
+    tally = await pupil(mailbox, school).learn(plan, nothing)
+    assert school.lessons[extract(content).digest] == (Label.HAM, "imap", "alice")
+    assert (tally.already, tally.learned.total()) == (1, 1)
+
+
+async def test_a_second_run_learns_nothing_new(box: Box, school: FakeSchool) -> None:
+    box.deliver(mail("spam"), "Junk")
+    box.deliver(mail("ham"), "Archive.2026")
+    mailbox = maildir(box)
+    for learned in (2, 0):
+        plan = await pupil(mailbox, school).plan(nothing)
+        tally = await pupil(mailbox, school).learn(plan, nothing)
+        assert tally.learned.total() == learned
+
+
+async def test_mail_whose_keyword_disagrees_with_its_folder_is_left_out(
+    box: Box, school: FakeSchool
+) -> None:
+    for folder in ("Junk", "Archive.2026"):
+        (box.path(folder) / "dovecot-keywords").write_text("0 $Junk\n1 $NotJunk\n")
+    box.move(box.deliver(mail("not spam"), "Junk"), "Junk", flags="Sb")
+    box.move(box.deliver(mail("spam"), "Archive.2026"), "Archive.2026", flags="Sa")
+    box.move(box.deliver(mail("deleted"), "Archive.2026"), "Archive.2026", flags="T")
+    plan = await pupil(maildir(box), school).plan(nothing)
+    assert plan.sources == []
+
+
+async def test_d25_a_mail_that_can_not_be_used_is_skipped_and_counted(
+    box: Box, school: FakeSchool
+) -> None:
+    box.deliver(b"", "Junk")
+    box.deliver(b"\xff\xfe\x00\x01 no mail at all", "Junk")
+    box.deliver(mail("spam"), "Junk")
+    for number in range(3):
+        box.deliver(mail(f"ham {number}"), "Archive.2026")
+    mailbox = maildir(box)
+    plan = await pupil(mailbox, school).plan(nothing)
+    gone = box.find(plan.sources[0].keys[0])
+    gone.unlink()
+    tally = await pupil(mailbox, school).learn(plan, nothing)
+    assert tally.skipped == {"empty": 1, "vanished": 1}
+    assert tally.learned.total() == tally.examined - 2
+
+
+async def test_f5_no_mail_and_no_account_are_no_fault(box: Box, school: FakeSchool) -> None:
+    plan = await pupil(maildir(box), school).plan(nothing)
+    assert (plan.sources, plan.faults) == ([], [])
+    assert (
+        await Bootstrap([], school, school, extract, BootstrapOptions()).plan(nothing)
+    ).faults == []
+
+
+async def test_an_account_out_of_reach_is_named_and_the_others_are_read(
+    box: Box, school: FakeSchool, tmp_path: Path
+) -> None:
+    box.deliver(mail("spam"), "Junk")
+    nowhere = AccountOptions(maildir=tmp_path / "nowhere", user="bob")
+    lost = MaildirMailbox(nowhere, OPTIONS, ServerClock(), FakeMailboxes())
+    both = Bootstrap([lost, maildir(box)], school, school, extract, BootstrapOptions())
+    plan = await both.plan(nothing)
+    assert len(plan.faults) == 1
+    assert [source.label for source in plan.sources] == [Label.SPAM]
