@@ -331,7 +331,10 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which lessons are meant: those that fit every condition that isn't None."""
+    """Which lessons are meant: those that fit every condition that isn't None.
+
+    newest   of these, only so many that were learned last
+    """
 
     digests: tuple[bytes, ...] | None = None
     since: datetime | None = None
@@ -340,6 +343,7 @@ class Selection:
     actor: str | None = None
     sender_domain: str | None = None
     label: Label | None = None
+    newest: int | None = None
 
 
 class UnitOfWork(Protocol):

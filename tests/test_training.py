@@ -63,7 +63,8 @@ class MemoryStore:
             for each in self.journal.values()
             if (selection.digests is None or each.digest in selection.digests)
             and (selection.source is None or each.source == selection.source)
-        ]
+            and (selection.label is None or each.label is selection.label)
+        ][-(selection.newest or 0) :]
 
     async def lessons(self, digests: Sequence[bytes]) -> Mapping[bytes, Lesson]:
         return {digest: self.journal[digest] for digest in digests if digest in self.journal}
@@ -233,6 +234,61 @@ async def test_taking_everything_back_leaves_no_count_and_no_weight(
     assert model.totals.messages == 0
 
 
+async def one_after_the_other(trainer: Trainer, number: int) -> None:
+    for label in (SPAM, HAM):
+        await train(trainer, label, *(f"{label} number {part}" for part in range(number)))
+
+
+async def test_one_label_taught_after_the_other_is_rehearsed_mixed(
+    trainer: Trainer, store: MemoryStore, listener: Listener
+) -> None:
+    await one_after_the_other(trainer, 20)
+    before = dict(store.journal)
+    cells = store.whole.tokens.counts(np.arange(len(store.whole.tokens)))
+    told = len(listener.told)
+    assert await trainer.rehearse() == 40
+    labels = [lesson.label for lesson in store.journal.values()]
+    assert labels != sorted(labels)
+    assert store.journal.keys() == before.keys()
+    after = store.whole.tokens.counts(np.arange(len(store.whole.tokens)))
+    assert np.array_equal(after.spam, cells.spam)
+    assert np.array_equal(after.ham_occurrences, cells.ham_occurrences)
+    for digest, lesson in store.journal.items():
+        assert lesson.effect.probability_before == before[digest].effect.probability_before
+        assert lesson.time == before[digest].time
+    assert len(listener.told) == told
+    assert await trainer.rehearse() == 0
+
+
+async def test_lessons_of_one_label_or_mixed_ones_need_no_rehearsal(trainer: Trainer) -> None:
+    assert await trainer.rehearse() == 0
+    await train(trainer, SPAM, *(f"mail {number}" for number in range(20)))
+    assert await trainer.rehearse() == 0
+    for number in range(10):
+        await train(trainer, HAM, f"ham {number}")
+        await train(trainer, SPAM, f"spam {number}")
+    assert await trainer.rehearse() == 0
+
+
+async def test_a_rehearsal_can_be_switched_off(store: MemoryStore) -> None:
+    options = TrainingOptions(rehearse=0)
+    trainer = Trainer(unit_of_work=lambda: store, clock=FakeClock(), options=options)
+    await one_after_the_other(trainer, 20)
+    assert await trainer.rehearse() == 0
+
+
+async def test_a_lesson_taken_back_while_others_are_rehearsed_is_passed_over(
+    trainer: Trainer, store: MemoryStore
+) -> None:
+    await one_after_the_other(trainer, 5)
+    digests = list(store.journal)
+    await trainer.forget(digests[:1])
+    await trainer._rehearse(digests[:1])
+    await trainer._rehearse(digests)
+    assert set(store.journal) == set(digests[1:])
+    assert store.whole.totals.messages == 9
+
+
 def test_distinct_ids_ascend() -> None:
     arrays = [np.array([5, -1, 5]), np.array([-1, 2**62]), np.array([], dtype=np.int64)]
     assert distinct(arrays).tolist() == [-1, 5, 2**62]
@@ -244,6 +300,7 @@ def test_distinct_ids_ascend() -> None:
     [
         ({"batch": 0}, "training.batch must lie between"),
         ({"batch": 5001}, "training.batch must lie between"),
+        ({"rehearse": -1}, "training.rehearse must lie between"),
         ({"attempts": 0}, "training.attempts must lie between"),
         ({"pause_s": -1}, "training.pause_s must lie between"),
     ],

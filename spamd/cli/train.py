@@ -151,6 +151,7 @@ async def _teach(
         tally.examined += len(mails)
         tally.results.update(str(outcome.result) for outcome in outcomes)
         advance(sum(mail.size_bytes for mail in mails))
+    await teacher.rehearse()
     return tally
 
 

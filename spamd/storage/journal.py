@@ -50,10 +50,15 @@ async def listed(connection: AsyncConnection, selection: Selection) -> list[Less
         chunks = [[*conditions, lesson.c.digest.in_(part)] for part in _parts(selection.digests)]
     found: list[JournalRow] = []
     for chunk in chunks:
-        statement = select(lesson.c.id, *HEAD_COLUMNS).where(*chunk)
+        statement = (
+            select(lesson.c.id, *HEAD_COLUMNS)
+            .where(*chunk)
+            .order_by(lesson.c.id.desc())
+            .limit(selection.newest)
+        )
         found += (await connection.execute(statement)).all()
     found.sort(key=lambda row: row.id)
-    return [_head(row) for row in found]
+    return [_head(row) for row in found[-(selection.newest or 0) :]]
 
 
 async def lessons(connection: AsyncConnection, digests: Sequence[bytes]) -> dict[bytes, Lesson]:

@@ -17,10 +17,6 @@ def folders(mails: tuple[LabelledMail, ...], home: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("labels", [("spam", "ham"), ("ham", "spam")])
-@pytest.mark.xfail(
-    reason="the steps of the logistic heads, and the scores that the fusion is fitted on, depend on"
-    " the order of lessons; one label after the other makes both worthless"
-)
 def test_one_folder_taught_after_the_other_gives_useful_verdicts(
     spamd: Spamd, home: Path, spamassassin_corpus: Path, labels: tuple[str, str]
 ) -> None:
