@@ -4,14 +4,17 @@ import asyncio
 import ipaddress
 import ssl
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spamd.message.envelope import Client
 from spamd.ports import Clock, Inspector, Observer, ReportDesk
 from spamd.relay.next_hops import NextHops
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.spool import Budget
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 Spawn = Callable[[Any, Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Runs a session's work among the relay's tasks: session, work → task."""
@@ -22,16 +25,18 @@ class Door:
 
     def __init__(self, options: RelayOptions) -> None:
         self._options = options
-        self._networks = tuple(ipaddress.ip_network(text) for text in options.trusted_networks)
+        self._networks = tuple(map(ipaddress.ip_network, options.trusted_networks))
+        self._reporting = tuple(map(ipaddress.ip_network, options.report_networks))
         self._inside: Counter[str] = Counter()
         self._total = 0
 
     def trusts(self, address: str) -> bool:
         """Tell whether who connects from there may name another client."""
-        if not self._networks or not address:
-            return False
-        found = ipaddress.ip_address(address)
-        return any(found in network for network in self._networks)
+        return _within(address, self._networks)
+
+    def may_report(self, client: Client) -> bool:
+        """Tell whether this client's mail to a report address is a lesson."""
+        return client.login is not None or _within(client.address, self._reporting)
 
     def enter(self, address: str) -> str | None:
         """Return the ticket for `leave`, or None when there is no room."""
@@ -62,6 +67,16 @@ class Door:
             # RFC 4291 §2.5.4: one site has at least a /64
             return str(ipaddress.ip_network((address, 64), strict=False))
         return address
+
+
+def _within(address: str, networks: Sequence[Network]) -> bool:
+    if not networks:
+        return False
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False  # a UNIX socket, or a client that a proxy could not name
+    return any(found in network for network in networks)
 
 
 @dataclass(slots=True, kw_only=True)

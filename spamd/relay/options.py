@@ -91,6 +91,9 @@ class RelayOptions:
     on_fault                 a message that could not be judged: "accept" unscanned or "defer"
     trusted_networks         who may name another client by XCLIENT, XFORWARD or PROXY
     proxy_protocol           connections from trusted networks begin with a PROXY header
+    report_networks          clients there may report to `feedback.spam_addresses` and
+                             `ham_addresses`, besides those who logged in; it is the real client
+                             that counts, as XCLIENT, XFORWARD or PROXY name it
     received                 our Received field: "auto", "on" or "off"
     """
 
@@ -124,6 +127,7 @@ class RelayOptions:
     on_fault: OnFault = OnFault.ACCEPT
     trusted_networks: tuple[str, ...] = ()
     proxy_protocol: bool = False
+    report_networks: tuple[str, ...] = ()
     received: Received = Received.AUTO
 
     def __post_init__(self) -> None:
@@ -141,11 +145,12 @@ class RelayOptions:
             raise ValueError("relay.memory_bytes must hold one message of relay.spool_above_bytes")
         if self.proxy_protocol and not self.trusted_networks:
             raise ValueError("relay.proxy_protocol needs relay.trusted_networks: who may send it")
-        for network in self.trusted_networks:
-            try:
-                ipaddress.ip_network(network)
-            except ValueError as error:
-                raise ValueError(f"relay.trusted_networks: {error}") from None
+        for key in ("trusted_networks", "report_networks"):
+            for network in getattr(self, key):
+                try:
+                    ipaddress.ip_network(network)
+                except ValueError as error:
+                    raise ValueError(f"relay.{key}: {error}") from None
 
     @property
     def listeners(self) -> tuple[Listener, ...]:

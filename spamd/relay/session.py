@@ -4,7 +4,8 @@ MAIL and RCPT are asked at the next hop at once, verbatim, and its replies are t
 message is collected here; what happens then stands in `handover.py`.
 
 A recipient that is a report address is ours, not the next hop's: what is sent there is a lesson. It
-needs a transaction of its own, so that there is one reply with one meaning.
+needs a transaction of its own, so that there is one reply with one meaning. From a client that may
+not teach (`relay.report_networks`) it is mail like any other, for the next hop to take or refuse.
 
 Deliberately absent: BURL and BINARYMIME, since our next hops get DATA.
 """
@@ -116,8 +117,7 @@ class RelaySession(Introduction):
             return
         path = parse_path(wire)
         address = path.address if path else wire
-        desk = self._context.desk
-        report = desk.label_for(address) if desk is not None else None
+        report = self._reported(address)
         if self._recipients and report is not self._report:
             await self.say(_ONE_ONLY)
             return
@@ -126,6 +126,12 @@ class RelaySession(Introduction):
             self._recipients.append(address)
             self._report = report
         await self.say(answer)
+
+    def _reported(self, address: bytes) -> "Label | None":
+        """Return what mail to a report address teaches; None where this client may not teach."""
+        desk = self._context.desk
+        label = desk.label_for(address) if desk is not None else None
+        return label if label and self._context.door.may_report(self.client()) else None
 
     @property
     def _one_only(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Self
 
-from spamd.ports import Inspector
+from spamd.ports import Inspector, ReportDesk
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
@@ -292,6 +292,7 @@ async def relay(
     next_hop: Mapping[str, object] | None = None,
     tls: TlsOptions | None = None,
     real_inspector: Inspector | None = None,
+    desk: ReportDesk | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a relay in front of `url`; options are those of the section `relay`."""
@@ -304,6 +305,7 @@ async def relay(
         inspector=real_inspector or fake,
         observer=observer,
         clock=FakeClock(),
+        desk=desk,
     )
     await service.start()
     running = Running(service, fake, observer)

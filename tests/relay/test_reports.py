@@ -1,0 +1,71 @@
+"""Report addresses: who may teach by mail, and what becomes of everybody else's."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from spamd.sample import Label
+from tests.relay.peers import LETTER, ScriptedNextHop, relay
+
+REPORTS = (b"<spam@y.test>",)
+
+
+@dataclass
+class FakeDesk:
+    """Takes mail to spam@y.test."""
+
+    taken: list[tuple[bytes, Label, str]] = field(default_factory=list)
+
+    def label_for(self, recipient: bytes) -> Label | None:
+        return Label.SPAM if recipient == b"spam@y.test" else None
+
+    async def take(self, content: bytes, label: Label, actor: str) -> str:
+        self.taken.append((content, label, actor))
+        return "1 reported as spam, 1 learned"
+
+
+async def test_a_report_from_a_network_that_may_teach_is_learned_and_goes_no_further() -> None:
+    desk = FakeDesk()
+    async with (
+        ScriptedNextHop() as next_hop,
+        relay(next_hop.url, desk=desk, report_networks=("127.0.0.0/8",)) as running,
+    ):
+        answer = await (await running.talk()).deliver(recipients=REPORTS)
+
+    assert answer == b"250 2.0.0 1 reported as spam, 1 learned\r\n"
+    assert desk.taken == [(LETTER, Label.SPAM, "a@x.test")]
+    assert next_hop.messages == []
+
+
+@pytest.mark.parametrize("networks", [(), ("192.0.2.0/24",)])
+async def test_a_report_from_anybody_else_is_mail_for_the_next_hop(
+    networks: tuple[str, ...],
+) -> None:
+    desk = FakeDesk()
+    async with (
+        ScriptedNextHop() as next_hop,
+        relay(next_hop.url, desk=desk, report_networks=networks) as running,
+    ):
+        await (await running.talk()).deliver(recipients=REPORTS)
+
+    assert desk.taken == []
+    assert len(next_hop.messages) == 1
+
+
+async def test_the_client_that_a_trusted_proxy_names_is_the_one_who_counts() -> None:
+    desk = FakeDesk()
+    async with (
+        ScriptedNextHop() as next_hop,
+        relay(
+            next_hop.url,
+            desk=desk,
+            trusted_networks=("127.0.0.0/8",),
+            report_networks=("127.0.0.0/8",),
+        ) as running,
+    ):
+        talk = await running.talk()
+        await talk.say(b"EHLO front.test", b"XFORWARD NAME=evil.test ADDR=198.51.100.7")
+        await talk.deliver(recipients=REPORTS, hello=b"")
+
+    assert desk.taken == []
+    assert len(next_hop.messages) == 1
