@@ -3,16 +3,18 @@
 Order is kept. Mail waiting between the processes is bounded in number and bytes.
 """
 
-import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from spamd.cli.mailboxes import Mail, Unreadable
 from spamd.message.features import Features, extract
 from spamd.message.tokenizer import TokenizerOptions
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 JOBS = 2
 """Processes; the third, which learns, is busy too."""
@@ -39,6 +41,9 @@ def extracted(
     if len(first) < WORTH_A_PROCESS:
         yield from _worked(first, options)
         return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     context = multiprocessing.get_context("forkserver")  # safe whatever threads this process has
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(JOBS, context, initializer=_leave_interrupts) as pool:

@@ -19,7 +19,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Self
 
-import asyncpg
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -59,6 +58,7 @@ class Database:
         self.options = options
         self.path = options.path
         self.engine = _sqlite(options, options.path) if options.path else _postgresql(options)
+        self._refusals, self._silences = _driver_errors(sqlite=self.is_sqlite)
 
     @classmethod
     async def open(cls, options: DatabaseOptions) -> Self:
@@ -121,12 +121,12 @@ class Database:
         """Turn what the drivers raise into our errors."""
         try:
             yield
-        except (DBAPIError, sqlite3.Error, asyncpg.PostgresError) as error:
+        except self._refusals as error:
             meaning = self._meaning(error)
             if meaning is None:
                 raise
             raise meaning from error
-        except (PoolTimeout, OSError, asyncpg.InterfaceError) as error:
+        except self._silences as error:
             raise StorageUnavailable(f"the database does not answer: {error}") from error
 
     def _meaning(self, error: Exception) -> ConfigError | StorageUnavailable | None:
@@ -227,6 +227,18 @@ def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:
             connection.exec_driver_sql(statement)
 
     return engine
+
+
+Errors = tuple[type[Exception], ...]
+
+
+def _driver_errors(*, sqlite: bool) -> tuple[Errors, Errors]:
+    """Return what a driver raises by itself when the server refuses, and when it is silent."""
+    if sqlite:
+        return (DBAPIError, sqlite3.Error), (PoolTimeout, OSError)
+    import asyncpg  # noqa: PLC0415 - a command that uses SQLite need not wait for it
+
+    return (DBAPIError, asyncpg.PostgresError), (PoolTimeout, OSError, asyncpg.InterfaceError)
 
 
 def _postgresql(options: DatabaseOptions) -> AsyncEngine:

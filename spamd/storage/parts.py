@@ -6,11 +6,11 @@ revision added, and reading adds up what is newer than the table.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import and_, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import Totals
@@ -21,6 +21,9 @@ from spamd.errors import ConfigError
 from spamd.sample import FactSchema
 from spamd.storage import tables
 from spamd.storage.blobs import add_gram_changes, decode_floats, encode_floats
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 GRAMS_EVERY = 64
 """Revisions after which the whole gram table is written: reading adds up that many changes of some
@@ -169,6 +172,12 @@ async def write_grams(connection: AsyncConnection, table: NDArray[np.int32], rev
 
 def upsert(
     connection: AsyncConnection,
-) -> type[sqlite.Insert] | type[postgresql.Insert]:
+) -> "type[sqlite.Insert] | type[postgresql.Insert]":
     """Return the INSERT of this server that knows ON CONFLICT."""
-    return sqlite.Insert if connection.dialect.name == "sqlite" else postgresql.Insert
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects import sqlite  # noqa: PLC0415 - each server's is large
+
+        return sqlite.Insert
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415
+
+    return postgresql.Insert

@@ -13,7 +13,6 @@ from spamd.ports import Clock
 from spamd.storage import parts
 from spamd.storage.engine import Database
 from spamd.storage.export import export_file
-from spamd.storage.migrate import copy_file
 from spamd.storage.tables import change, corpus, fact, fusion, grams, lesson, sample, token
 
 
@@ -28,6 +27,8 @@ async def reset(database: Database, clock: Clock, folder: Path) -> Path:
     """
     mark = clock.now().strftime("before-reset-%Y%m%dT%H%M%S")
     if database.path:
+        from spamd.storage.migrate import copy_file  # noqa: PLC0415 - alembic is large
+
         copy = await copy_file(database, database.path, mark)
     else:
         copy = folder / f"spamd-{mark}.jsonl.gz"

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
+from sqlalchemy import inspect, select, text
 
 from spamd.bayes.counts import Totals
 from spamd.bayes.model import BayesOptions, Model
@@ -24,15 +24,17 @@ from spamd.storage.engine import Database
 from spamd.storage.export import Imported, export_file, import_file
 from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
-from spamd.storage.migrate import check_schema, upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.prune import Pruned, PruneOptions, prune
 from spamd.storage.reset import reset
 from spamd.storage.scans import Scans
 from spamd.storage.snapshot import Snapshot
-from spamd.storage.tables import corpus
+from spamd.storage.tables import SCHEMA, corpus
 from spamd.storage.verify import Findings, verify
 from spamd.storage.work import Resident, SqlUnitOfWork, load_model
+
+VERSION = "alembic_version"
+"""The table in which the migrations note the revision."""
 
 
 class Store:
@@ -61,10 +63,8 @@ class Store:
         """
         database = await Database.open(options)
         try:
-            if database.is_sqlite:
-                await upgrade(database)
-            else:
-                await check_schema(database)
+            if await _revision(database) != SCHEMA:
+                await _bring_up(database)
         except BaseException:
             await database.close()
             raise
@@ -139,3 +139,21 @@ class Store:
             await self.scans.flush()
         finally:
             await self.database.close()
+
+
+async def _revision(database: Database) -> str | None:
+    """Return the revision of the schema as the migrations noted it, None where nothing is."""
+    async with database.reading() as connection:
+        if not await connection.run_sync(lambda plain: inspect(plain).has_table(VERSION)):
+            return None
+        return (await connection.execute(text(f"SELECT version_num FROM {VERSION}"))).scalar()  # noqa: S608
+
+
+async def _bring_up(database: Database) -> None:
+    """Upgrade a SQLite database, refuse any other whose schema is not ours."""
+    from spamd.storage.migrate import check_schema, upgrade  # noqa: PLC0415 - alembic is large
+
+    if database.is_sqlite:
+        await upgrade(database)
+    else:
+        await check_schema(database)

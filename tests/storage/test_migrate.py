@@ -37,6 +37,10 @@ async def test_the_steps_make_the_tables_of_the_code(database: Database) -> None
         assert await connection.run_sync(checks) == wanted
 
 
+def test_the_code_knows_the_newest_revision_without_the_migrations() -> None:
+    assert newest() == tables.SCHEMA
+
+
 async def test_every_step_goes_down_and_up_again_with_data(desk: Desk, clock: FixedClock) -> None:
     await desk.train(SPAM, mail("a"), mail("b"))
     full = await counts(desk.database)
