@@ -11,6 +11,7 @@ same on every path: words piled up in front leave the sample, words piled up beh
 beginning.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from spamd.message.reading import Reading
 from spamd.message.tokens import pair_ids, word_ids
 from spamd.sample import Kind
 
+_NOT_A_SIGN = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]")
 _NO_PLACES = np.empty(0, np.int32)
 _WORD_AND_TWIN = np.uint8(Kind.WORD | Kind.TWIN)
 WITHOUT = frozenset({"route", "headers", "pairs", "twins", "links", "shape", "tricks", "hidden"})
@@ -109,7 +111,13 @@ class _Bag:
     def add(self, texts: Sequence[str], kind: Kind) -> None:
         """Add tokens as they are; one that comes again is counted again."""
         limit = self.limits.token_chars
-        self.texts += [text[:limit].replace(" ", "_") for text in texts]
+        self.texts += [
+            text[:limit]
+            if text.isascii() and text.isprintable() and " " not in text
+            # what a stranger wrote may hold line ends and NULs: no text may
+            else _NOT_A_SIGN.sub("_", text[:limit])
+            for text in texts
+        ]
         self._noted(kind)
 
     def _noted(self, kind: int) -> None:

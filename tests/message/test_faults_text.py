@@ -33,6 +33,11 @@ def test_b3_nul_is_stripped_from_words() -> None:
     assert not any("\0" in token for token in tokens(raw))
 
 
+def test_b3_nul_is_stripped_from_file_names_and_boundaries_too() -> None:
+    raw = mail("x", "Content-Type: multipart/mixed; boundary=b\n \0; name=a\0b.e\0xe")
+    assert not any("\0" in token for token in tokens(raw))
+
+
 def test_b4_no_token_is_empty() -> None:
     found = tokens(mail("\"\" '' --- ... '-' - '", "Subject: ---", "X-Odd: ''", "To: ..."))
     assert "" not in found

@@ -18,7 +18,7 @@ from spamd.message.url import cut_out, take_apart
 
 PIECES = [
     b"\n", b"\r\n", b"\r", b"\n\n", b" ", b"\t", b"\0", b"--b", b"--b--", b"--", b"b", b";", b":",
-    b"=", b'"', b"Content-Type: multipart/mixed; boundary=b\n",
+    b"=", b'"', b"boundary=b\n \0", b"Content-Type: multipart/mixed; boundary=b\n",
     b"Content-Type: text/html; charset=utf-16\n", b"Content-Type: message/rfc822\n",
     b"Content-Transfer-Encoding: base64\n", b"charset=", b"iso-2022-jp",
     b"Content-Transfer-Encoding: quoted-printable\n", b"Content-Transfer-Encoding: x-uuencode\n",
