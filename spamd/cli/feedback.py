@@ -45,9 +45,10 @@ def once(context: typer.Context, *, as_json: JsonOption = False) -> int:
 
 @app.command(cls=Plain)
 def watch(context: typer.Context) -> None:
-    """Watch all accounts until stopped, as spamd serve does besides taking mail.
+    """Watch all accounts until stopped.
 
-    While a spamd serve on the same database watches, this one waits until that ends.
+    That is what spamd serve does besides taking mail. While a spamd serve on the same database
+    watches, this one waits until that ends.
     """
     here = session(context)
     if not here.settings.feedback.accounts:
@@ -64,7 +65,10 @@ def parked(context: typer.Context, *, as_json: JsonOption = False) -> None:
 
 @lessons.command(cls=Plain)
 def held(context: typer.Context, *, as_json: JsonOption = False) -> None:
-    """List lessons that wait for a review: bursts that contradict what the filter said."""
+    """List lessons that wait for a review.
+
+    They came in a burst and contradict what the filter said.
+    """
     asyncio.run(_held(session(context), as_json=as_json))
 
 

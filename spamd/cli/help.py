@@ -53,7 +53,7 @@ class Grouped(TyperGroup):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 heading = str(getattr(command, "rich_help_panel", None) or "Commands")
-                headings.setdefault(heading, []).append((name, command.get_short_help_str(62)))
+                headings.setdefault(heading, []).append((name, command.get_short_help_str(64)))
         width = max(len(name) for rows in headings.values() for name, _ in rows)
         for heading, rows in headings.items():
             with formatter.section(heading):

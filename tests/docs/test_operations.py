@@ -22,8 +22,8 @@ ROOT = Path(__file__).parent.parent.parent
 OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
 TRAINING = (ROOT / "docs/training.md").read_text("utf-8")
 
-WITHOUT_JSON = {"serve"}
-"""It writes a log, not a result."""
+WITHOUT_JSON = {"serve", "feedback watch"}
+"""They write a log, not a result."""
 
 
 def all_commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
