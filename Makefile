@@ -1,5 +1,5 @@
 # What this checkout can do. Every target makes .venv as far as it needs it; PYTHON=… names another
-# interpreter than python3, TESTS=… and PYTEST_FLAGS=… choose tests.
+# interpreter than python3, TESTS=… and PYTEST_FLAGS=… choose tests, BENCH=… parts of the benchmarks.
 .DEFAULT_GOAL := help
 .PHONY: help run test check fix bench test-image pins clean
 
@@ -8,6 +8,7 @@ RUN := .venv/run.stamp
 DEV := .venv/dev.stamp
 TESTS ?= tests
 PYTEST_FLAGS ?=
+BENCH ?=
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
 
 help:  ## say what make can do
@@ -40,8 +41,9 @@ fix: $(DEV)  ## format the code and repair what lint can repair
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(DEV)  ## measure; the figures are printed, nothing passes or fails
-	$(BIN)/python -m tests.benchmarks
+bench: $(DEV)  ## measure, side by side with peers; as root it first installs them
+	@.ci/install-packages bench
+	$(BIN)/python -m tests.benchmarks $(BENCH)
 
 test-image:  ## build the Dockerfile for real and take a mail through the image
 	@.ci/install-packages image
