@@ -206,10 +206,11 @@ class TokenTable:
         return int(np.count_nonzero(cells[:, SPAM] + cells[:, HAM])) - int(before)
 
 
-TAUGHT_TOKENS = 2000
+TAUGHT_TOKENS = 4000
 """At most this many distinct tokens of a message are learned: one mail that holds a dictionary
-can't move the counts of a whole language. A constant, not a setting: a lesson taken back under
-another cap would not be the inverse of what it taught."""
+can't move the counts of a whole language. As many as the tokeniser keeps by default: a lower cap
+costs more on honest long mail than it saves (E-012). A constant, not a setting: a lesson taken back
+under another cap would not be the inverse of what it taught."""
 
 
 def taught(sample: Sample, limit: int = TAUGHT_TOKENS) -> NDArray[np.intp] | None:

@@ -5,7 +5,7 @@
 The weights are a regularised logistic regression of the labels on the scores that the heads gave
 *before* they learned each lesson (prequential), over the last `window` lessons:
 
-    minimise  Σᵢ ln(1 + e^(−yᵢ zᵢ)) + ρ/2 · Σ_h (w_h − w⁰_h)²
+    minimise  Σᵢ ln(1 + e^(−yᵢ zᵢ)) + ρ/2 · Σ_h k_h · (w_h − w⁰_h)²
 
 w⁰ are sane default weights: with no lessons the fusion is w⁰, with few it stays near. So the
 weights are a function of the lesson journal, and forgetting a lesson forgets it here too.
@@ -37,8 +37,12 @@ HEADS: tuple[str, ...] = (
 SCALES = np.array([120.0, 40.0, 60.0, 0.15, 5.5, 6.0, 20.0, 20.0])
 """A head's score of this size counts as clear; beyond it tanh flattens (E-005)."""
 
-DEFAULTS = np.array([0.0, 1.0, 0.8, 1.2, 3.0, 2.4, 2.4, 0.3, 0.4])
+DEFAULTS = np.array([0.0, 1.0, 0.8, 1.2, 3.0, 2.4, 2.4, 0.0, 0.4])
 """w⁰: the bias and the weight of each head before there are lessons (E-005)."""
+
+PULLS = np.array([0.4, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 20.0, 1.0])
+"""k: how hard each of them is held there. The bias is free to follow the share of spam, which keeps
+the probability calibrated; the facts head has to prove itself: it costs where believed (E-010)."""
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +60,7 @@ class FusionOptions:
     heads: tuple[str, ...] = HEADS
     refit_every: int = 50
     window: int = 3000
-    regularisation: float = 10.0
+    regularisation: float = 5.0
 
     def __post_init__(self) -> None:
         """Check names and ranges."""
@@ -175,17 +179,17 @@ def fit(history: ScoreHistory, options: FusionOptions) -> FusionWeights:
     y = np.where(history.spam, 1.0, -1.0)
     prior = DEFAULTS
     w = prior.copy()
-    rho = options.regularisation
+    rho = options.regularisation * PULLS
 
     def objective(at: Floats) -> float:
         pull = at - prior
-        return float(np.logaddexp(0.0, -y * (x @ at)).sum() + rho / 2 * (pull @ pull))
+        return float(np.logaddexp(0.0, -y * (x @ at)).sum() + (rho * pull) @ pull / 2)
 
     least = objective(w)
     for _ in range(50):
         p = 0.5 * (1 + np.tanh(x @ w / 2))
         gradient = x.T @ (p - (y > 0)) + rho * (w - prior)
-        hessian = (x.T * (p * (1 - p))) @ x + rho * np.eye(len(w))
+        hessian = (x.T * (p * (1 - p))) @ x + np.diag(rho)
         step = np.linalg.solve(hessian, gradient)
         size = 1.0
         while size > 1e-6 and objective(w - size * step) > least:
