@@ -13,6 +13,7 @@ from spamd.cli import (
     bootstrap,
     config,
     database,
+    doctor,
     evaluate,
     feedback,
     forget,
@@ -50,6 +51,7 @@ COMMANDS = (
     ("explain", scan.explain, JUDGE),
     ("evaluate", evaluate.evaluate, JUDGE),
     ("status", status.status, KEEP),
+    ("doctor", doctor.doctor, KEEP),
 )
 """Name, function, heading in the help page."""
 

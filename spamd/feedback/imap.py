@@ -53,17 +53,17 @@ class ImapMailbox:
     ) -> None:
         self.key = f"{actor}@{account.host}:{account.effective_port}"
         self.actor = actor
-        self._account = account
+        self.account = account
         self._options = options
         self._clock = clock
-        self._login = login
+        self.login = login
         self._session = ImapSession(account, login, options.timeout_s)
         self._thread: ThreadPoolExecutor | None = None
         self._looked: dict[str, Status] = {}
 
     async def open(self) -> None:
         """Connect and log in."""
-        self._session = ImapSession(self._account, self._login, self._options.timeout_s)
+        self._session = ImapSession(self.account, self.login, self._options.timeout_s)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"imap-{self.actor}")
         self._looked = {}
         await self._call(self._session.open)
@@ -78,12 +78,12 @@ class ImapMailbox:
     async def folders(self) -> Sequence[Folder]:
         """Return the folders to watch, Junk first."""
         listed = await self._call(self._session.listed)
-        return watched(listed, self._account, self._options)
+        return watched(listed, self.account, self._options)
 
     async def survey(self) -> Sequence[tuple[Folder, Role]]:
         """Return all folders that `bootstrap` may read, with what is kept in them."""
         listed = await self._call(self._session.listed)
-        return surveyed(listed, self._account, self._options)
+        return surveyed(listed, self.account, self._options)
 
     async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
         """Return what is new in a folder, None for nothing."""

@@ -80,8 +80,8 @@ class MaildirMailbox:
             raise ValueError("not a Maildir account")
         self.key = account.key
         self.actor = account.user or account.maildir.name
-        self._root = account.maildir
-        self._account = account
+        self.root = account.maildir
+        self.account = account
         self._options = options
         self._clock = clock
         self._mailboxes = mailboxes
@@ -92,9 +92,9 @@ class MaildirMailbox:
     async def open(self) -> None:
         """Check that there is a Maildir; what was not saved before is looked at again."""
         self._remembered = {}
-        if not await asyncio.to_thread(os.path.isdir, self._root / "cur"):
+        if not await asyncio.to_thread(os.path.isdir, self.root / "cur"):
             raise MailboxError(
-                f"{self._root} is no Maildir (it has no cur), or it can't be entered:"
+                f"{self.root} is no Maildir (it has no cur), or it can't be entered:"
                 " check the path and the rights of the user spamd runs as"
             )
 
@@ -103,15 +103,15 @@ class MaildirMailbox:
 
     async def folders(self) -> Sequence[Folder]:
         """Return the folders to watch, Junk first."""
-        listed = await asyncio.to_thread(lambda: list(_listed(self._root)))
-        folders = watched(listed, self._account, self._options)
+        listed = await asyncio.to_thread(lambda: list(_listed(self.root)))
+        folders = watched(listed, self.account, self._options)
         self._stamps = await asyncio.to_thread(self._current_stamps, folders)
         return folders
 
     async def survey(self) -> Sequence[tuple[Folder, Role]]:
         """Return all folders that `bootstrap` may read, with what is kept in them."""
-        listed = await asyncio.to_thread(lambda: list(_listed(self._root)))
-        return surveyed(listed, self._account, self._options)
+        listed = await asyncio.to_thread(lambda: list(_listed(self.root)))
+        return surveyed(listed, self.account, self._options)
 
     async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
         """Return what is new in a folder, None for nothing."""
@@ -191,13 +191,13 @@ class MaildirMailbox:
         return any(_modified(path) != stamp for path, stamp in self._stamps.items())
 
     def _current_stamps(self, folders: Sequence[Folder]) -> dict[Path, int]:
-        paths = [self._root]
+        paths = [self.root]
         for folder in folders:
-            paths += [self._root / folder.raw / "new", self._root / folder.raw / "cur"]
+            paths += [self.root / folder.raw / "new", self.root / folder.raw / "cur"]
         return {path: _modified(path) for path in paths}
 
     def _list(self, folder: Folder) -> Listing:
-        path = self._root / folder.raw
+        path = self.root / folder.raw
         try:
             stamp = (_modified(path / "new"), _modified(path / "cur"))
             names: dict[str, str] = {}
@@ -230,7 +230,7 @@ class MaildirMailbox:
         if lay_there:
             for name in listing.names.values():
                 with contextlib.suppress(OSError):
-                    changed = (self._root / folder.raw / name).stat().st_ctime_ns
+                    changed = (self.root / folder.raw / name).stat().st_ctime_ns
                     newest = max(newest, changed // 1000 + 1)
         return Cursor(
             account=self.key,
@@ -254,7 +254,7 @@ class MaildirMailbox:
         ]
         if not changed or not self._options.keywords:
             return []
-        keywords = _keywords(self._root / folder.raw)
+        keywords = _keywords(self.root / folder.raw)
 
         def marks(name: str) -> frozenset[str]:
             return _flags(name, keywords) & JUNK_KEYWORDS
@@ -268,7 +268,7 @@ class MaildirMailbox:
             if read is None:
                 return None
             content, status, name = read
-            flags = _flags(name, _keywords(self._root / folder.raw))
+            flags = _flags(name, _keywords(self.root / folder.raw))
         except OSError as error:
             return unreadable(key, f"{key} in {folder.name} can't be read: {error.strerror}")
         fields = header_fields(content)
@@ -298,7 +298,7 @@ class MaildirMailbox:
             if key not in names:
                 return None
             try:
-                with (self._root / folder.raw / names[key]).open("rb") as file:
+                with (self.root / folder.raw / names[key]).open("rb") as file:
                     return file.read(limit), os.fstat(file.fileno()), names[key]
             except FileNotFoundError:
                 names = self._list(folder).names  # its flags changed, and with them its name

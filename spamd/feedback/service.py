@@ -8,7 +8,7 @@ mail counts once), only waste work.
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spamd.errors import ConfigError, TemporaryError
 from spamd.feedback.imap import ImapMailbox
@@ -18,6 +18,9 @@ from spamd.feedback.maildir import MaildirMailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.watch import Memory, Watcher
 from spamd.ports import Clock, Leases, Observer
+
+LOCAL_RETRY_S = 2.0
+"""Longest pause before a Maildir that is not there is looked for again."""
 
 LEASE = "feedback"
 """The name of the lease in the database."""
@@ -77,13 +80,24 @@ class Feedback:
             Watcher(
                 mailbox,
                 self.surroundings.memory,
-                self._options,
+                self._patience(mailbox),
                 self.surroundings.clock,
                 self.surroundings.observer,
                 source="maildir" if isinstance(mailbox, MaildirMailbox) else "imap",
             )
             for mailbox in mailboxes(self._options, self.surroundings)
         ]
+
+    def _patience(self, mailbox: Mailbox) -> FeedbackOptions:
+        """Return the options for a mailbox: looking for a folder on this machine costs nothing.
+
+        A Maildir may come into being with its first mail, and people expect it to be watched then.
+        """
+        if isinstance(mailbox, MaildirMailbox):
+            soon = min(LOCAL_RETRY_S, self._options.retry_most_s)
+            first = min(self._options.retry_first_s, soon)
+            return replace(self._options, retry_first_s=first, retry_most_s=soon)
+        return self._options
 
     async def _acquire(self) -> bool:
         try:

@@ -79,18 +79,21 @@ class Watcher:
         self._wait_in: Folder | None = None
 
     async def run(self) -> None:
-        """Watch until cancelled; faults are told to the observer and tried again."""
+        """Watch until cancelled; what fails is told to the observer and tried again."""
         pause = self._options.retry_first_s
+        told = ""
         while True:
             try:
                 await self._mailbox.open()
                 self._observer.happened("account.opened", account=self._mailbox.key)
                 while True:
                     await self.look()
-                    pause = self._options.retry_first_s
+                    pause, told = self._options.retry_first_s, ""
                     await self._mailbox.wait(self._wait_in, self._options.poll_s)
             except Exception as error:  # noqa: BLE001 - the border around one service
-                self._observer.failed("account.lost", error, account=self._mailbox.key)
+                if str(error) != told:  # the same again and again is one line in the log
+                    self._observer.failed("account.lost", error, account=self._mailbox.key)
+                told = str(error)
             finally:
                 await self._mailbox.close()
             await asyncio.sleep(pause)
