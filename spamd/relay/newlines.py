@@ -19,7 +19,7 @@ _BARE = re.compile(
     rb"|(?<!\r)\n(\.?)"  # bare LF, and the dot that begins the next line
     rb"|\r(?!\n)"  # bare CR
 )
-_UNDECIDED = (b"\r\n.\r", b"\r\n.", b"\r\n", b"\r", b"\n")
+_UNDECIDED = (b"\r\n.\r", b"\r\n.", b"\r", b"\n")
 """Ends of a block whose treatment depends on what follows, the longest first."""
 
 
@@ -34,14 +34,24 @@ def _repaired(match: re.Match[bytes]) -> bytes:
 
 def normalized(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the wire form of a message without bare CR and LF, in blocks of about the same size."""
-    held = b"\r\n"  # the start of the message is the start of a line
-    dropped = 2
+    before = b"\r\n"  # the start of the message is the start of a line
+    held = b""
     for block in blocks:
-        text = held + block
-        held = next((end for end in _UNDECIDED if text.endswith(end)), b"")
-        if held == b"\n":  # its look-behind must stay with it
-            held = text[-2:]
-        done = _BARE.sub(_repaired, text[: len(text) - len(held)])
-        yield done[dropped:]
-        dropped = max(0, dropped - len(done))
-    yield _BARE.sub(_repaired, held)[dropped:]
+        text = before + held + block
+        undecided = next((len(end) for end in _UNDECIDED if text.endswith(end)), 0)
+        decided = max(len(before), len(text) - undecided)
+        held = text[decided:]
+        yield b"".join(_repair(text, len(before), decided))
+        before = text[max(0, decided - 2) : decided]
+    yield b"".join(_repair(before + held, len(before), len(before) + len(held)))
+
+
+def _repair(text: bytes, start: int, end: int) -> Iterator[bytes]:
+    """Yield the repaired pieces of text[start:end]; what stands around it is only looked at."""
+    for match in _BARE.finditer(text, start):
+        if match.start() >= end:
+            break
+        yield text[start : match.start()]
+        yield _repaired(match)
+        start = match.end()
+    yield text[start:end]

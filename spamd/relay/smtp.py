@@ -51,6 +51,7 @@ class SmtpSession:
         self._encrypted = False
         self._wire = Wire(asyncio.get_running_loop())
         self._client: Client | None = None
+        self._delivering = False
 
     @property
     def lmtp(self) -> bool:
@@ -140,8 +141,9 @@ class SmtpSession:
 
     def keep_alive(self) -> None:
         """Keep the next hop from ending an idle session."""
-        # RFC 5321 §4.1.1.9: NOOP does not touch the transaction
-        self._wire.tell(b"NOOP\r\n")
+        # RFC 5321 §4.1.1.9: NOOP does not touch the transaction. Behind DATA it would be text.
+        if not self._delivering:
+            self._wire.tell(b"NOOP\r\n")
 
     async def deliver(
         self, outgoing: Outgoing, recipients: Sequence[bytes], timeout_s: float
@@ -151,9 +153,16 @@ class SmtpSession:
         Raises:
             NextHopLost: the outcome is unknown, or there is none.
         """
+        self._delivering = True
+        try:
+            return await self._deliver(outgoing, len(recipients), timeout_s)
+        finally:
+            self._delivering = False
+
+    async def _deliver(self, outgoing: Outgoing, recipients: int, timeout_s: float) -> list[Reply]:
         options = self._options
         answer = await self._wire.ask(b"DATA\r\n", min(options.data_timeout_s, timeout_s))
-        count = len(recipients) if self.lmtp else 1
+        count = recipients if self.lmtp else 1
         if answer.code != 354:
             if answer.code < 400:
                 self._wire.abort()

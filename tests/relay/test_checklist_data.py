@@ -506,3 +506,15 @@ async def test_smtp_d24_a_next_hop_that_drops_all_the_same_is_451() -> None:
         assert inspector.gate is not None
         inspector.gate.set()
         assert (await talk.reply()).startswith(b"451 4.4.2 ")
+
+
+async def test_smtp_d24_nothing_comes_between_data_and_the_final_dot() -> None:
+    hop = ScriptedNextHop(answers={"DATA": Do.NOTHING})
+    async with hop, relay(hop.url, next_hop={"keepalive_s": 0.01}) as running:
+        talk = await running.talk()
+        await talk.begin()
+        await hop.until(lambda: "NOOP" in hop.verbs)
+        await talk.send(LETTER + b".\r\n")
+        await hop.until(lambda: "DATA" in hop.verbs)
+        await asyncio.sleep(0.05)
+        assert hop.verbs[-1] == "DATA"

@@ -1,0 +1,126 @@
+"""From blocks to the letter: any chunking gives the same, and no content escapes."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spamd.errors import BareNewline, MessageTooLarge
+from spamd.relay.data import END_OF_DATA, ChunkIntake, DataIntake, unstuffed, unstuffed_blocks
+from spamd.relay.newlines import normalized
+from spamd.relay.options import BareNewlines
+from spamd.relay.spool import Budget
+
+SIGNS = st.lists(
+    st.sampled_from([b"\r", b"\n", b".", b"\r\n", b"\r\n.", b"a", b"\x00", b"\r\n.\r", b"\n.\n"]),
+    max_size=30,
+).map(b"".join)
+
+
+def budget() -> Budget:
+    return Budget(memory_bytes=10_000, spool_bytes=100_000, spool_above_bytes=50)
+
+
+def cut(data: bytes, sizes: list[int]) -> Iterator[bytes]:
+    at = 0
+    for size in sizes:
+        yield data[at : at + size]
+        at += size
+    yield data[at:]
+
+
+SIZES = st.lists(st.integers(0, 5), max_size=30)
+
+
+@given(body=SIGNS, behind=SIGNS, sizes=SIZES)
+def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
+    body: bytes, behind: bytes, sizes: list[int]
+) -> None:
+    stream = body + END_OF_DATA + behind
+    found = (b"\r\n" + stream).index(END_OF_DATA)
+    rest = None
+    intake = DataIntake(budget(), 10_000)
+    left = b""
+    for block in cut(stream, sizes):
+        if rest is None:
+            rest = intake.feed(block)
+        else:
+            left += block
+    assert rest is not None
+    assert rest + left == (b"\r\n" + stream)[found + 5 :]
+    letter = intake._letter
+    assert b"".join(letter.blocks()) == stream[:found]
+    intake.close()
+
+
+@given(body=SIGNS, sizes=SIZES)
+def test_normalized_mail_has_whole_lines_only_and_no_early_end(
+    body: bytes, sizes: list[int]
+) -> None:
+    if (b"\r\n" + body + b"\r\n").find(END_OF_DATA) >= 0:
+        return  # the message would have ended there
+    result = b"".join(normalized(cut(body, sizes)))
+    assert re.search(rb"(?<!\r)\n|\r(?!\n)", result) is None
+    assert END_OF_DATA not in b"\r\n" + result + b"\r\n"
+    assert result == b"".join(normalized([body]))
+
+
+@given(body=SIGNS)
+def test_normalizing_whole_lines_changes_nothing(body: bytes) -> None:
+    lines = body.replace(b"\r", b"").replace(b"\n", b"\r\n")
+    if END_OF_DATA not in b"\r\n" + lines:
+        assert b"".join(normalized([lines])) == lines
+
+
+@given(body=SIGNS, sizes=SIZES)
+def test_unstuffing_in_blocks_is_unstuffing(body: bytes, sizes: list[int]) -> None:
+    whole = unstuffed(body).replace(b"\r\n", b"\n")
+    assert b"".join(unstuffed_blocks(cut(body, sizes))) == whole
+
+
+@given(body=SIGNS, sizes=SIZES)
+def test_chunks_become_the_same_message_however_they_are_cut(body: bytes, sizes: list[int]) -> None:
+    intake = ChunkIntake(budget(), 10_000)
+    for block in cut(body, sizes):
+        intake.feed(block)
+    intake.last()
+    stored = b"".join(intake._letter.blocks())
+    meant = body
+    if body.endswith(b"\r"):
+        meant += b"\n"
+    elif body and not body.endswith(b"\r\n"):
+        meant += b"\r\n"
+    assert unstuffed(stored) == meant
+    assert END_OF_DATA not in b"\r\n" + stored
+    intake.close()
+
+
+@given(body=SIGNS)
+def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
+    shared = budget()
+    intake = DataIntake(shared, 10_000)
+    intake.feed(body + END_OF_DATA)
+    try:
+        intake.finish(BareNewlines.NORMALIZE).close()
+    finally:
+        intake.close()
+    assert shared == budget()
+
+
+@pytest.mark.parametrize("size", [101, 200, 5000])
+def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
+    shared = budget()
+    intake = DataIntake(shared, 100)
+    intake.feed(b"x" * size + END_OF_DATA)
+    with pytest.raises(MessageTooLarge):
+        intake.finish(BareNewlines.REJECT)
+    assert shared == budget()
+
+
+def test_bare_newlines_are_refused_when_so_set() -> None:
+    intake = DataIntake(budget(), 10_000)
+    intake.feed(b"one\ntwo" + END_OF_DATA)
+    with pytest.raises(BareNewline):
+        intake.finish(BareNewlines.REJECT)
