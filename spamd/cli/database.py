@@ -231,14 +231,14 @@ def import_(
 
 async def _import(here: Session, file: str) -> "tuple[str, Imported]":
     from spamd.cli.opened import opened
-    from spamd.storage.export import FormatError, import_file, import_lines
+    from spamd.storage.export import FormatError, import_lines
 
     async with opened(here) as store:
         try:
             if file == STDIN:
                 done = await import_lines(store.unit_of_work, sys.stdin)
             else:
-                done = await import_file(store.unit_of_work, Path(file))
+                done = await store.import_file(Path(file))
         except (FormatError, UnicodeDecodeError, EOFError) as error:
             raise SpamdError(f"{printable(file)}: {error}") from error
         except OSError as error:

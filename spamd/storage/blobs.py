@@ -144,6 +144,19 @@ def _split(text: str, lengths: NDArray[Any]) -> tuple[str, ...]:
     return tuple([text[start:end] for start, end in zip([0, *ends], ends, strict=False)])
 
 
+def texts_of(texts: Sequence[str]) -> Texts:
+    """Return texts of tokens, pairs among them, as words and places."""
+    places: dict[str, int] = {}
+    first = np.zeros(len(texts), np.int32)
+    second = np.full(len(texts), -1, np.int32)
+    for number, text in enumerate(texts):
+        one, space, other = text.partition(" ")
+        first[number] = places.setdefault(one, len(places))
+        if space:
+            second[number] = places.setdefault(other, len(places))
+    return Texts(tuple(places), first, second)
+
+
 def token_ids(texts: Texts) -> NDArray[np.int64]:
     """Return the ids of tokens, computed from their texts."""
     words = word_ids(texts.words)

@@ -4,6 +4,7 @@ One JSON object a line, in UTF-8; the name may end in .gz:
 
     {"spamd": "journal", "version": 1}
     {"digest": "…", "label": "spam", "source": "imap", …, "tokens": [["word", 2, 1], …]}   a lesson
+    {"tally": {"source": "bogofilter", …, "words": [["word", 3, 0], …]}}         counts of others
     {"lessons": 6046}                                                                     the end
 
 A token is its text, its occurrences and its kinds (`sample.Kind`). Lessons stand in the order of
@@ -11,6 +12,8 @@ learning with their steps and scores, so an import adds exactly what they added 
 scored again. Into a database that holds lessons already an import adds: a mail that is known there
 keeps its lesson. A line that can't be read is skipped, counted and named; a file that ends early is
 imported as far as it goes, and said to be incomplete.
+
+Exports of other programs are recognised and added as tallies (`foreign`).
 """
 
 import base64
@@ -20,20 +23,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
 from spamd.bayes.model import Effect
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Texts
-from spamd.ports import Lesson, Selection, UnitOfWork
+from spamd.ports import Clock, Lesson, Selection
 from spamd.sample import Label, Sample
-from spamd.storage import journal
-from spamd.storage.blobs import token_ids
+from spamd.storage import foreign, journal, tallies
+from spamd.storage.blobs import texts_of, token_ids
 from spamd.storage.engine import Database
+from spamd.storage.foreign import FormatError
+from spamd.storage.tallies import Tally
 from spamd.storage.verify import replay
+from spamd.storage.work import SqlUnitOfWork
 from spamd.training import distinct
+
+__all__ = ["FormatError", "Imported", "export", "export_file", "import_file", "import_lines"]
 
 HEAD = {"spamd": "journal", "version": 1}
 
@@ -44,16 +52,13 @@ NAMED = 20
 """Lines that can't be read are named up to this many, and counted beyond."""
 
 
-class FormatError(ValueError):
-    """The text is not what it should be."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
     """What an import did.
 
     faults     one sentence for each line that was skipped, the first few
     complete   whether the end of the file was there
+    tallies    programs whose counts were added
     """
 
     learned: int
@@ -61,6 +66,7 @@ class Imported:
     skipped: int
     faults: tuple[str, ...]
     complete: bool
+    tallies: tuple[str, ...] = ()
 
 
 async def export(database: Database, out: TextIO) -> int:
@@ -73,6 +79,8 @@ async def export(database: Database, out: TextIO) -> int:
                 json.dumps(_to_json(lesson), ensure_ascii=False) + "\n" for lesson in lessons
             )
             number += len(lessons)
+        async for tally in tallies.walk(connection):
+            out.write(json.dumps({"tally": _tally_to_json(tally)}, ensure_ascii=False) + "\n")
     out.write(json.dumps({"lessons": number}) + "\n")
     return number
 
@@ -83,17 +91,35 @@ async def export_file(database: Database, path: Path) -> int:
         return await export(database, out)
 
 
-async def import_file(unit_of_work: Callable[[], UnitOfWork], path: Path) -> Imported:
-    """Add the lessons of a file.
+async def import_file(
+    unit_of_work: Callable[[], SqlUnitOfWork], path: Path, clock: Clock
+) -> Imported:
+    """Add the lessons of a file of ours, or the counts that another program exported.
 
     Raises:
-        FormatError: it is no export of ours.
+        FormatError: no program that we know wrote it, or it holds no words.
     """
-    with _opened(path) as lines:
-        return await import_lines(unit_of_work, lines)
+    with _binary(path) as binary:
+        start = binary.read(1)
+    if start == b"{":
+        with _opened(path) as lines:
+            return await import_lines(unit_of_work, lines)
+    with _binary(path) as binary:
+        mine = foreign.read(binary.read(), clock.now())
+    async with unit_of_work() as work:
+        added = await work.add_tally(mine)
+    mails = mine.spam + mine.ham
+    return Imported(
+        learned=mails if added else 0,
+        known=0 if added else mails,
+        skipped=0,
+        faults=(),
+        complete=True,
+        tallies=(mine.source,) if added else (),
+    )
 
 
-async def import_lines(unit_of_work: Callable[[], UnitOfWork], lines: TextIO) -> Imported:
+async def import_lines(unit_of_work: Callable[[], SqlUnitOfWork], lines: TextIO) -> Imported:
     """Add the lessons of a text, some hundreds in each transaction.
 
     Raises:
@@ -105,16 +131,22 @@ async def import_lines(unit_of_work: Callable[[], UnitOfWork], lines: TextIO) ->
         fresh = await _add(unit_of_work, batch)
         learned += fresh
         known += len(batch) - fresh
+    added = []
+    for tally in reader.tallies:
+        async with unit_of_work() as work:
+            if await work.add_tally(tally):
+                added.append(tally.source)
     return Imported(
         learned=learned,
         known=known,
         skipped=reader.skipped,
         faults=tuple(reader.faults),
         complete=reader.complete,
+        tallies=tuple(added),
     )
 
 
-async def _add(unit_of_work: Callable[[], UnitOfWork], batch: list[Lesson]) -> int:
+async def _add(unit_of_work: Callable[[], SqlUnitOfWork], batch: list[Lesson]) -> int:
     """Add lessons of mails that are not known yet; return how many."""
     lessons = {lesson.digest: lesson for lesson in batch}
     async with unit_of_work() as work:
@@ -137,6 +169,7 @@ class _Reader:
         self.skipped = 0
         self.faults: list[str] = []
         self.complete = False
+        self.tallies: list[Tally] = []
 
     def batches(self) -> Iterator[list[Lesson]]:
         """Give the lessons, some hundreds at a time."""
@@ -163,6 +196,9 @@ class _Reader:
                 if row.keys() == {"lessons"}:
                     self.complete = row["lessons"] == number + self.skipped
                     return
+                if row.keys() == {"tally"}:
+                    self.tallies.append(_tally_from_json(row["tally"]))
+                    continue
                 lesson = _from_json(row)
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
                 self.skipped += 1
@@ -246,17 +282,38 @@ def _from_json(row: dict[str, Any]) -> Lesson:
     )
 
 
-def texts_of(texts: list[str]) -> Texts:
-    """Return texts of tokens, pairs among them, as words and places."""
-    places: dict[str, int] = {}
-    first = np.zeros(len(texts), np.int32)
-    second = np.full(len(texts), -1, np.int32)
-    for number, text in enumerate(texts):
-        one, space, other = text.partition(" ")
-        first[number] = places.setdefault(one, len(places))
-        if space:
-            second[number] = places.setdefault(other, len(places))
-    return Texts(tuple(places), first, second)
+def _tally_to_json(tally: Tally) -> dict[str, object]:
+    return {
+        "digest": tally.digest.hex(),
+        "source": tally.source,
+        "time": tally.time.isoformat(),
+        "spam": tally.spam,
+        "ham": tally.ham,
+        "words": [
+            [word, spam, ham]
+            for word, (spam, ham) in zip(tally.words, tally.counts.tolist(), strict=True)
+        ],
+    }
+
+
+def _tally_from_json(row: dict[str, Any]) -> Tally:
+    words = tuple(str(word) for word, _, _ in row["words"])
+    counts = np.array([[spam, ham] for _, spam, ham in row["words"]], np.int32).reshape(-1, 2)
+    if len(set(words)) != len(words) or (counts < 0).any():
+        raise FormatError("a word stands there twice, or has a count below zero")
+    return Tally(
+        digest=bytes.fromhex(row["digest"]),
+        source=str(row["source"]),
+        time=datetime.fromisoformat(row["time"]),
+        spam=int(row["spam"]),
+        ham=int(row["ham"]),
+        words=words,
+        counts=counts,
+    )
+
+
+def _binary(path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
 
 
 def _created(path: Path) -> TextIO:

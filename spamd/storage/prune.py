@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.bayes.counts import TokenTable
 from spamd.ports import Clock, Lesson
 from spamd.sample import Label
-from spamd.storage import journal, parts, tokens
+from spamd.storage import journal, parts, tallies, tokens
 from spamd.storage.blobs import chosen, encode_ids, encode_sample
 from spamd.storage.engine import Database
 from spamd.storage.scans import Scans
@@ -115,6 +115,9 @@ async def _last_seen(connection: AsyncConnection, table: TokenTable) -> NDArray[
             rows = table.find(each.sample.ids)
             rows = rows[rows >= 0]
             seen[rows] = np.maximum(seen[rows], to_number(each.time))
+    async for tally in tallies.walk(connection):
+        rows = table.find(tally.ids)
+        seen[rows] = np.maximum(seen[rows], to_number(tally.time))
     return seen
 
 
@@ -160,6 +163,15 @@ async def _shrink(
             else:
                 totals = replace(totals, ham_occurrences=totals.ham_occurrences - lost)
             await _rewrite(connection, each, ~gone)
+    async for tally in tallies.walk(connection):
+        left = tally.without(doomed)
+        spam, ham = tally.counts.sum(axis=0) - left.counts.sum(axis=0)
+        totals = replace(
+            totals,
+            spam_occurrences=totals.spam_occurrences - int(spam),
+            ham_occurrences=totals.ham_occurrences - int(ham),
+        )
+        await tallies.write(connection, left)
     return number, replace(standing, totals=totals)
 
 

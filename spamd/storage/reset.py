@@ -13,7 +13,17 @@ from spamd.ports import Clock
 from spamd.storage import parts
 from spamd.storage.engine import Database
 from spamd.storage.export import export_file
-from spamd.storage.tables import change, corpus, fact, fusion, grams, lesson, sample, token
+from spamd.storage.tables import (
+    change,
+    corpus,
+    fact,
+    fusion,
+    grams,
+    lesson,
+    sample,
+    tally,
+    token,
+)
 
 
 async def reset(database: Database, clock: Clock, folder: Path) -> Path:
@@ -35,7 +45,7 @@ async def reset(database: Database, clock: Clock, folder: Path) -> Path:
         await export_file(database, copy)
     async with database.writing() as connection:
         await parts.standing(connection, lock=True)
-        for table in (sample, lesson, token, fact, change, grams, fusion):
+        for table in (sample, lesson, tally, token, fact, change, grams, fusion):
             await connection.execute(delete(table))
         await connection.execute(
             update(corpus).values(

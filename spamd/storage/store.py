@@ -126,12 +126,12 @@ class Store:
         return await export_file(self.database, path)
 
     async def import_file(self, path: Path) -> Imported:
-        """Add the lessons of a file that `export_file` wrote.
+        """Add the lessons that `export_file` wrote, or the counts that another program exported.
 
         Raises:
-            FormatError: it is no export of ours.
+            FormatError: no program that we know wrote it, or it holds no words.
         """
-        return await import_file(self.unit_of_work, path)
+        return await import_file(self.unit_of_work, path, self._clock)
 
     async def close(self) -> None:
         """Write the scans that wait, then close all connections."""

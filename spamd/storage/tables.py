@@ -1,8 +1,9 @@
 """The tables, in SQLAlchemy Core. Migrations make the same (a test compares).
 
     lesson, sample       the journal: everything that was taught and is still in force
+    tally                counts that other programs had made
     corpus, token,
-    fact, grams, fusion  what follows from the journal; `verify` recomputes it
+    fact, grams, fusion  what follows from journal and tallies; `verify` recomputes it
     change               what each revision touched, so that readers fetch only that
     scan                 what was said about a mail, kept for some days
     cursor, trace,
@@ -32,7 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-SCHEMA = "0001"
+SCHEMA = "0002"
 """The newest revision of the schema, as the migrations call it (a test compares)."""
 
 metadata = MetaData(
@@ -150,6 +151,19 @@ sample = Table(
     Column("content", LargeBinary, nullable=False),
 )  # fmt: skip
 """What the lesson taught, apart from it: the journal is read often, the samples seldom."""
+
+tally = Table(
+    "tally",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=False),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    _text("source"),
+    _number("time"),
+    _number("spam"),
+    _number("ham"),
+    Column("content", LargeBinary, nullable=False),
+)
+"""`tallies.Tally`: the mails it was counted over, its words and their counts."""
 
 change = Table(
     "change",

@@ -1,21 +1,22 @@
 """`spamd database verify`: recompute everything from the journal and hold it against the tables.
 
-The counts, totals, facts and weights are sums over the lessons in force. Each lesson is added to an
-empty model as it was learned then; what comes out must be what is stored, number for number. Token
-ids are recomputed from the stored texts on the way, so a word whose id no longer fits its text
-shows up too.
+The counts, totals, facts and weights are sums over the lessons in force (the counts also over the
+tallies of other programs). Each is added to an empty model as it was learned then; what comes out
+must be what is stored, number for number. Token ids are recomputed from the stored texts on the
+way, so a word whose id no longer fits its text shows up too.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import TokenCounts, TokenTable
 from spamd.bayes.model import BayesOptions, Model
 from spamd.ports import Lesson
 from spamd.sample import FactSchema
-from spamd.storage import journal, parts, tokens
+from spamd.storage import journal, parts, tallies, tokens
 from spamd.storage.engine import Database
 from spamd.training import distinct
 
@@ -46,6 +47,9 @@ async def verify(database: Database, schema: FactSchema) -> Findings:
             lessons += len(some)
             faults += _collisions(some)
             replay(model, some)
+        async for tally in tallies.walk(connection):
+            known(model, tally.ids)
+            tallies.apply(model, tally, 1)
         faults += [f"the sample of lesson {digest.hex()} can't be read" for digest in damaged]
         table = await tokens.load(connection)
         faults += _token_faults(table, model.tokens)
@@ -60,11 +64,15 @@ async def verify(database: Database, schema: FactSchema) -> Findings:
 
 def replay(model: Model, lessons: list[Lesson]) -> None:
     """Add lessons to a model as they were learned."""
-    ids = distinct(lesson.sample.ids for lesson in lessons)
-    unknown = ids[model.tokens.find(ids) < 0]
-    model.tokens.merge(unknown, TokenCounts.zeros(len(unknown)))
+    known(model, distinct(lesson.sample.ids for lesson in lessons))
     for lesson in lessons:
         model.restore(lesson.sample, lesson.label, lesson.effect, lesson.digest)
+
+
+def known(model: Model, ids: NDArray[np.int64]) -> None:
+    """Give these tokens rows in a model, where they have none."""
+    unknown = ids[model.tokens.find(ids) < 0]
+    model.tokens.merge(unknown, TokenCounts.zeros(len(unknown)))
 
 
 async def _file_faults(connection: AsyncConnection) -> list[str]:

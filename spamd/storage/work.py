@@ -29,11 +29,12 @@ from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
 from spamd.ports import Clock, Lesson, LessonHead, Selection
 from spamd.sample import FactSchema
-from spamd.storage import journal, parts, tables, tokens
+from spamd.storage import journal, parts, tables, tallies, tokens
 from spamd.storage.blobs import encode_gram_changes, encode_ids
 from spamd.storage.engine import Database
 from spamd.storage.parts import Standing
 from spamd.storage.snapshot import Snapshot, Update
+from spamd.storage.tallies import Tally
 from spamd.storage.times import to_number
 
 LOOKUP_COST = 3
@@ -136,13 +137,39 @@ class SqlUnitOfWork:
 
         A digest may stand in both: first taken back, then learned anew.
         """
-        model, before, connection = self._model, self._before, self._connection
+        model, connection = self._model, self._connection
         await journal.remove(connection, [lesson.digest for lesson in taken_back])
         await journal.add(connection, learned)
         if taken_back:
             # The fusion looks back on a window of lessons; with some gone older ones come into it.
             model.history = await journal.history(connection, model.history.window)
             model.refit()
+        steps = [(each.sample.grams, each.effect.gram_step) for each in learned]
+        steps += [(each.sample.grams, -each.effect.gram_step) for each in taken_back]
+        await self._write(steps)
+
+    async def add_tally(self, mine: Tally) -> bool:
+        """Add counts of another program and commit; False when they are there already."""
+        if await tallies.find(self._connection, mine.digest):
+            return False
+        tallies.apply(await self.model(mine.ids), mine, 1)
+        await tallies.write(self._connection, mine)
+        await self._write([])
+        return True
+
+    async def take_back_tally(self, digest: bytes) -> bool:
+        """Take counts of another program back and commit; False when there are none."""
+        mine = await tallies.find(self._connection, digest)
+        if mine is None:
+            return False
+        tallies.apply(await self.model(mine.ids), mine, -1)
+        await tallies.remove(self._connection, digest)
+        await self._write([])
+        return True
+
+    async def _write(self, steps: Sequence[tuple[NDArray[np.uint32], int]]) -> None:
+        """Write how the model differs from what was there, commit, and keep it for the next."""
+        model, before, connection = self._model, self._before, self._connection
         cells = _cells(model.tokens)
         touched = (cells != before.cells).any(axis=1)
         await self._write_tokens(cells, touched)
@@ -153,8 +180,6 @@ class SqlUnitOfWork:
         standing = replace(
             self._standing, revision=self._standing.revision + 1, totals=model.totals
         )
-        steps = [(each.sample.grams, each.effect.gram_step) for each in learned]
-        steps += [(each.sample.grams, -each.effect.gram_step) for each in taken_back]
         changes = await self._write_change(standing.revision, touched, steps)
         await connection.commit()
         self._resident.kept = Kept(

@@ -16,9 +16,9 @@ from spamd.storage.blobs import (
     encode_features,
     encode_gram_changes,
     encode_sample,
+    texts_of,
     token_ids,
 )
-from spamd.storage.export import texts_of
 from tests.storage.mails import mail, same_sample
 
 

@@ -103,11 +103,12 @@ async def test_f7_a_sqlite_file_with_data_is_copied_before_it_changes(
     await upgrade(database)
     await Desk(database, clock).train(SPAM, mail("a"))
     path.chmod(0o600)
-    monkeypatch.setattr(migrate, "newest", lambda: "0002")
+    before = newest()
+    monkeypatch.setattr(migrate, "newest", lambda: "9999")
     monkeypatch.setattr(migrate, "_run", lambda *_, **__: None)
     done = await upgrade(database)
     await database.close()
-    assert done.backup == tmp_path / "spamd.db.0001.bak"
+    assert done.backup == tmp_path / f"spamd.db.{before}.bak"
     assert done.backup.stat().st_mode & 0o777 == 0o600
     with sqlite3.connect(done.backup) as copy:
         assert copy.execute("SELECT spam FROM corpus").fetchone() == (1,)

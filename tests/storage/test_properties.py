@@ -79,7 +79,7 @@ class Story:
         path = self.folder / f"{self.steps}.jsonl"
         await export_file(self.desk.database, path)
         await reset(self.desk.database, self.clock, self.folder)
-        await import_file(self.desk.work, path)
+        await import_file(self.desk.work, path, self.desk.clock)
 
 
 async def test_500_random_operations_leave_what_a_fresh_database_taught_the_final_state_has(

@@ -147,7 +147,7 @@ async def test_the_copy_made_before_a_reset_holds_what_was_taught(
         assert await counts(restored, weights=True) == full
         await restored.close()
     else:
-        await import_file(desk.work, copy)
+        await import_file(desk.work, copy, desk.clock)
         assert await counts(desk.database, weights=True) == full
 
 
@@ -163,7 +163,7 @@ async def test_d28_export_and_import_round_trip_exactly(
     journal = await journal_rows(desk.database)
     assert await export_file(desk.database, tmp_path / name) == 9
     await reset(desk.database, clock, tmp_path)
-    done = await import_file(desk.work, tmp_path / name)
+    done = await import_file(desk.work, tmp_path / name, desk.clock)
     assert (done.learned, done.known, done.skipped, done.complete) == (9, 0, 0, True)
     assert await counts(desk.database, weights=True) == full
     assert await journal_rows(desk.database) == journal
@@ -177,10 +177,10 @@ async def test_d28_an_import_into_a_full_database_adds_what_is_missing(
     await export_file(desk.database, tmp_path / "six")
     await desk.forget(*mails(3))
     await desk.train(HAM, mail("mail 5", "not the same"), *mails(2, 10))
-    done = await import_file(desk.work, tmp_path / "six")
+    done = await import_file(desk.work, tmp_path / "six", desk.clock)
     assert (done.learned, done.known) == (3, 3)
     assert (await verify(desk.database, SCHEMA)).faults == ()
-    again = await import_file(desk.work, tmp_path / "six")
+    again = await import_file(desk.work, tmp_path / "six", desk.clock)
     assert (again.learned, again.known) == (0, 6)
 
 
@@ -198,7 +198,7 @@ async def test_d25_a_line_that_cant_be_read_is_skipped_counted_and_named(
     lines[1:4] = ["{nonsense\n", json.dumps(broken) + "\n", json.dumps(foreign) + "\n"]
     (tmp_path / "broken").write_text("".join(lines))
     await reset(desk.database, clock, tmp_path)
-    done = await import_file(desk.work, tmp_path / "broken")
+    done = await import_file(desk.work, tmp_path / "broken", desk.clock)
     assert (done.learned, done.skipped, done.complete) == (1, 3, True)
     assert [fault.split(":")[0] for fault in done.faults] == ["line 2", "line 3", "line 4"]
 
@@ -211,17 +211,17 @@ async def test_an_import_of_half_a_file_says_so(
     half = (tmp_path / "whole").read_text().splitlines(keepends=True)[:3]
     (tmp_path / "half").write_text("".join(half))
     await reset(desk.database, clock, tmp_path)
-    done = await import_file(desk.work, tmp_path / "half")
+    done = await import_file(desk.work, tmp_path / "half", desk.clock)
     assert (done.learned, done.complete) == (2, False)
 
 
 @pytest.mark.parametrize(
-    "content", ["", "v\t3\tdb_version\n", '{"spamd": "journal", "version": 9}\n']
+    "content", ["", "Dear diary\n", '{"spamd": "journal", "version": 9}\n', "{nonsense"]
 )
 async def test_another_programs_file_is_refused(desk: Desk, tmp_path: Path, content: str) -> None:
     (tmp_path / "other.gz").write_bytes(gzip.compress(content.encode()))
     with pytest.raises(FormatError, match="this is no export of spamd"):
-        await import_file(desk.work, tmp_path / "other.gz")
+        await import_file(desk.work, tmp_path / "other.gz", desk.clock)
 
 
 async def test_an_export_never_replaces_a_file(desk: Desk, tmp_path: Path) -> None:

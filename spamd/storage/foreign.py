@@ -1,0 +1,120 @@
+"""Counts of other programs, read from the text that they export.
+
+    bogofilter    bogoutil -d wordlist.db       "word spam ham date" a line, mails in .MSG_COUNT
+    SpamBayes     sb_dbexpimp -e -f FILE        CSV: ham and spam mails; then word, ham, spam
+    SpamAssassin  sa-learn --backup             holds hashes of words: nothing can be taken over
+    rspamd        statistics in redis           likewise
+
+The words of another tokeniser are only partly ours. Marks of header words are translated where both
+programs know the field; other words come in as they are, and those that never turn up in mail again
+fall to `prune`.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from hashlib import blake2b
+
+import numpy as np
+
+from spamd.message.identity import DIGEST_BYTES
+from spamd.storage.tallies import Tally
+
+MARKS = {"subj:": "subject:", "head:": "", "rtrn:": "", "rcvd:": "", "mime:": ""}
+"""Marks of bogofilter and what they are here; "" words of fields that we do not count."""
+
+HASHES_ONLY = (
+    "holds hashes instead of words, so nothing of it can be taken over; teach the mail itself"
+)
+
+
+class FormatError(ValueError):
+    """A text is not what it should be."""
+
+
+def read(content: bytes, time: datetime) -> Tally:
+    """Return the counts that another program exported.
+
+    Raises:
+        FormatError: no program that we know wrote this, or it holds no words.
+    """
+    lines = [_text(line) for line in content.splitlines()]
+    first = next((line for line in lines if line.strip()), "")
+    if first.startswith("v\t") or first.split()[:1] == ["db_version"]:
+        raise FormatError(f"sa-learn's backup {HASHES_ONLY}")
+    if first.startswith("REDIS") or "learns_spam" in first:
+        raise FormatError(f"rspamd's statistics {HASHES_ONLY}")
+    if any(line.startswith(".MSG_COUNT ") for line in lines):
+        source, spam, ham, counts = "bogofilter", *_bogofilter(lines)
+    elif _is_csv_head(first):
+        source, spam, ham, counts = "spambayes", *_spambayes(lines)
+    else:
+        raise FormatError("this is no export of spamd, bogofilter (bogoutil -d) or SpamBayes")
+    words = _sum(counts)
+    numbers = np.array(list(words.values()), dtype=np.int64).reshape(-1, 2)
+    # A word can't stand in more mails than there were; some dumps say so after an expiry.
+    capped = np.minimum(numbers, (spam, ham)).astype(np.int32)
+    return Tally(
+        digest=blake2b(content, digest_size=DIGEST_BYTES, person=b"spamd tally").digest(),
+        source=source,
+        time=time,
+        spam=spam,
+        ham=ham,
+        words=tuple(words),
+        counts=capped,
+    )
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("latin_1")
+
+
+def _bogofilter(lines: Iterable[str]) -> tuple[int, int, list[tuple[str, int, int]]]:
+    totals = (0, 0)
+    counts = []
+    for line in lines:
+        columns = line.rsplit(" ", 3)
+        if len(columns) != 4 or not all(column.isdigit() for column in columns[1:]):
+            continue
+        word, spam, ham = columns[0], int(columns[1]), int(columns[2])
+        if word == ".MSG_COUNT":
+            totals = (spam, ham)
+        elif not word.startswith("."):  # notes of its own
+            counts.append((_translated(word), spam, ham))
+    return *totals, counts
+
+
+def _translated(word: str) -> str:
+    for theirs, ours in MARKS.items():
+        if word.startswith(theirs):
+            return ours + word.removeprefix(theirs) if ours else ""
+    return word
+
+
+def _is_csv_head(line: str) -> bool:
+    columns = line.split(",")
+    return len(columns) == 2 and all(column.strip().isdigit() for column in columns)
+
+
+def _spambayes(lines: Iterable[str]) -> tuple[int, int, list[tuple[str, int, int]]]:
+    rows: Iterator[list[str]] = csv.reader(line for line in lines if line.strip())
+    ham, spam = (int(column) for column in next(rows))
+    counts = [
+        (row[0], int(row[2]), int(row[1]))
+        for row in rows
+        if len(row) == 3 and row[1].isdigit() and row[2].isdigit()
+    ]
+    return spam, ham, counts
+
+
+def _sum(counts: Iterable[tuple[str, int, int]]) -> dict[str, tuple[int, int]]:
+    """Return the counts by word, without those that can't be tokens of ours."""
+    words: dict[str, tuple[int, int]] = {}
+    for word, spam, ham in counts:
+        if word and len(word.split()) == 1 and word.isprintable() and spam + ham > 0:
+            before = words.get(word, (0, 0))
+            words[word] = (before[0] + spam, before[1] + ham)
+    return words
