@@ -133,7 +133,7 @@ def _print(state: State, settings: "Settings") -> None:
         share = 100 * wrong / len(lessons)
         line(f"             {wrong:,} of them corrected the filter ({share:.1f} %)")
     if state.held:
-        line(f"held         {counted(len(state.held), 'lesson')} for review: spamd feedback held")
+        line(f"held         {counted(len(state.held), 'lesson')} for review: spamd lessons held")
     if state.parked:
         line(f"parked       {counted(len(state.parked), 'mail')} could not be learned")
     if lessons:
