@@ -130,8 +130,8 @@ def _clean(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-_ENCODED = re.compile(
-    rb"=\?([!-~]{0,64}?)(?:\*[A-Za-z-]*)?\?([bBqQ])\?([^?\t\n]*(?:\?(?!=)[^?\t\n]*)*)\?="
+_ENCODED = re.compile(  # senders leave `?` and blanks unencoded, but no word starts inside another
+    rb"=\?([!-)+-<>@-~]{0,64})(?:\*[A-Za-z-]{0,64})?\?([bBqQ])\?((?:[^?\t\n=]|=(?!\?)|\?(?!=))*+)\?="
 )
 
 

@@ -81,7 +81,7 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
             zone = _ZONE.search(field.value[:200].rstrip())
             found.shape.append(f"zone:{zone[1].decode()}" if zone else "zone:none")
             continue
-        if is_foreign(name):
+        if is_foreign(name[:64]):
             continue
         found.shape.append(f"header:{field.spelled[:40]}")
         if name != "subject":

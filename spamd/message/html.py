@@ -49,6 +49,7 @@ _LINKS |= dict.fromkeys(("body", "table", "td"), "background") | {"form": "actio
 _SPOKEN = ("alt", "title")  # shown instead of a picture, or when pointed at
 _SPOKEN_CHARS = 1_024
 _LINK_CHARS = 2_048
+_HUGE = re.compile(r"&#[0-9]{9,}")
 _BREAK, _TRICK = "break", "trick"
 
 
@@ -83,9 +84,15 @@ def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - a froz
 
 def _decoded(pieces: list[str]) -> str:
     text = "".join(pieces)
-    if "&" not in text:
-        return text
-    return unescape(text.replace("&nbsp;", " ")).replace("\0", "")
+    return _unescaped(text.replace("&nbsp;", " ")).replace("\0", "") if "&" in text else text
+
+
+def _unescaped(text: str) -> str:
+    """Return the text with its character references resolved.
+
+    A number of thousands of digits stops the standard library, and names no character.
+    """
+    return unescape(_HUGE.sub("\ufffd", text) if "&#" in text else text)
 
 
 class _Scan:
@@ -215,7 +222,7 @@ class _Scan:
         link = values.get(_LINKS.get(tag, ""))
         if link and len(self.links) < self.limits.links:
             link = link[:_LINK_CHARS]
-            self.links[unescape(link) if "&" in link else link] = None
+            self.links[_unescaped(link) if "&" in link else link] = None
         for name in _SPOKEN:
             spoken = values.get(name)
             if spoken and not hidden:

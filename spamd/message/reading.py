@@ -83,12 +83,8 @@ def read(message: Message, limits: Limits = Limits()) -> Reading:  # noqa: B008 
     for field in message.nested:
         if field.name in ("subject", "from", "to"):
             reader.texts.append(reader.normalized(header_text(field.value[: limits.field_bytes])))
-    text = "\n".join(reader.texts)
-    if len(text) > limits.text_chars:
-        half = limits.text_chars // 2
-        text = text[:half] + "\n" + text[-half:]
-        reader.defects["text cut"] = None
-    hidden = reader.normalized("".join(reader.hidden)[: limits.text_chars])
+    text = reader.bounded("\n".join(reader.texts))
+    hidden = reader.normalized(reader.bounded("".join(reader.hidden)))
     found, text = url.cut_out(text)
     return Reading(
         subject=_TAGGED_SUBJECT.sub("", subject).strip(),
@@ -126,7 +122,15 @@ class _Reader:
         text, split = script.normalize(text)
         if split:
             self.tricks["invisible"] = None
-        return text
+        return self.bounded(text)  # NFKC makes up to six signs of one
+
+    def bounded(self, text: str) -> str:
+        """Return the first and the last half of what may be read of a text that is too long."""
+        limit = self.limits.text_chars
+        if len(text) <= limit:
+            return text
+        self.defects["text cut"] = None
+        return f"{text[: limit // 2]}\n{text[-(limit // 2) :]}"
 
     def part(self, part: Part) -> None:
         """Read one part as text, or note it as an attachment."""
@@ -185,12 +189,12 @@ class _Reader:
             self._html(text)
         else:
             self.plain += 1
-            self.texts.append(self._without_data(self.normalized(text)))
+            self.texts.append(self._without_data(self.normalized(self.bounded(text))))
 
     def _html(self, text: str) -> None:
         self.pages += 1
         page = html.render(text, self.limits)
-        self.texts.append(self._without_data(self.normalized(page.text)))
+        self.texts.append(self._without_data(self.normalized(self.bounded(page.text))))
         self.links |= dict.fromkeys(map(self.normalized, page.links))
         if page.hidden and not page.hidden.isspace():
             self.hidden.append(page.hidden)

@@ -76,6 +76,7 @@ _LATIN = regex.compile(r"\p{Latin}")
 _OTHER = regex.compile(r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]")
 _LEET = str.maketrans("013457$@!", "oieastsai")
 _LEET_WORD = re.compile(r"(?=.{4,20}$)[A-Za-z]+[013457$@!]+(?:[A-Za-z]+[013457$@!]*)+$")
+_WHOLE_PHRASES = "\ufdfa\ufdfb"  # one sign that NFKC makes 18 and 8 of: a bomb
 _COMMON = "aAI0123456789$!"  # words of one letter, and signs
 _is_dashed = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]").fullmatch
 _RUN = re.compile(r"[A-Za-z]{4,25}")
@@ -90,6 +91,8 @@ def normalize(text: str) -> tuple[str, bool]:
         split = _SPLIT.search(text) is not None
         text = INVISIBLE.sub("", text)
     if not unicodedata.is_normalized("NFKC", text):
+        for ligature in _WHOLE_PHRASES:
+            text = text.replace(ligature, " ")
         text = unicodedata.normalize("NFKC", text)
     return text, split
 

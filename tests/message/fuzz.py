@@ -1,0 +1,49 @@
+"""Coverage-guided fuzzing of reading, tokenising and splicing, for a person who has time.
+
+    pip install atheris
+    python -m tests.message.fuzz -max_total_time=600 -max_len=20000 FOLDER
+
+FOLDER keeps the inputs that reached new code; it starts with the golden mails. Atheris is no
+dependency of the project: what the fuzzer found is kept as a test, by hand.
+"""
+
+import sys
+from pathlib import Path
+
+import atheris  # type: ignore[import-untyped]  # installed only by who runs this
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+BLOCK = b"X-Spam-Flag: YES\r\n"
+
+with atheris.instrument_imports(include=["spamd.message"]):
+    from spamd.message.features import extract
+    from spamd.message.limits import Limits
+    from spamd.message.markup import header_end, strip_and_prepend
+
+
+def one_input(data: bytes) -> None:
+    """Check what must hold for any bytes."""
+    found = extract(data)
+    assert len(found.sample.ids) == len(found.texts) <= Limits().tokens
+    for text in found.texts:
+        assert text
+        assert text.count(" ") <= 1
+        assert not set(text) & set("\0\n\r\t")
+        text.encode()
+    end = header_end(data)
+    assert strip_and_prepend(data, BLOCK).endswith(data[end:])
+    assert strip_and_prepend(strip_and_prepend(data, b""), b"") == strip_and_prepend(data, b"")
+
+
+def main() -> None:
+    """Run the fuzzer with the options of libFuzzer given on the command line."""
+    for folder in (Path(word) for word in sys.argv[1:] if not word.startswith("-")):
+        folder.mkdir(exist_ok=True)
+        for mail in GOLDEN.glob("*.eml"):
+            (folder / mail.name).write_bytes(mail.read_bytes())
+    atheris.Setup(sys.argv, one_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
