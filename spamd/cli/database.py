@@ -199,13 +199,18 @@ def import_(
         str, typer.Argument(metavar="FILE|-", help="What export wrote; - is standard input.")
     ],
     *,
+    take_back: Annotated[
+        bool, typer.Option("--take-back", help="Take the counts of bogofilter or SpamBayes back.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> int:
     """Add the lessons of a file that export wrote.
 
     Mail that is known already keeps its lesson. Lines that can't be read are skipped and named.
+    The words that bogofilter (bogoutil -d) or SpamBayes (sb_dbexpimp -e) export are added too, each
+    file once, and can be taken back. SpamAssassin and rspamd keep hashes of words: teach the mail.
     """
-    shown, done = asyncio.run(_import(session(context), file))
+    shown, done = asyncio.run(_import(session(context), file, take_back=take_back))
     if as_json:
         json_line(
             {
@@ -215,12 +220,15 @@ def import_(
                 "skipped": done.skipped,
                 "faults": done.faults,
                 "complete": done.complete,
+                "programs": done.tallies,
             }
         )
     else:
         line(f"learned        {done.learned:>8,}")
         line(f"already known  {done.known:>8,}")
         line(f"skipped        {done.skipped:>8,}")
+        for program in done.tallies:
+            line(f"counts of      {program:>8}  {'taken back' if take_back else 'added'}")
         line(f"database       {shown}")
     for fault in done.faults:
         note(f"spamd database import: {printable(file)}: {fault}")
@@ -229,13 +237,15 @@ def import_(
     return Exit.PARTLY if done.skipped or not done.complete else Exit.DONE
 
 
-async def _import(here: Session, file: str) -> "tuple[str, Imported]":
+async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, Imported]":
     from spamd.cli.opened import opened
     from spamd.storage.export import FormatError, import_lines
 
     async with opened(here) as store:
         try:
-            if file == STDIN:
+            if take_back:
+                done = await store.take_back_file(Path(file))
+            elif file == STDIN:
                 done = await import_lines(store.unit_of_work, sys.stdin)
             else:
                 done = await store.import_file(Path(file))

@@ -41,7 +41,15 @@ from spamd.storage.verify import replay
 from spamd.storage.work import SqlUnitOfWork
 from spamd.training import distinct
 
-__all__ = ["FormatError", "Imported", "export", "export_file", "import_file", "import_lines"]
+__all__ = [
+    "FormatError",
+    "Imported",
+    "export",
+    "export_file",
+    "import_file",
+    "import_lines",
+    "take_back_file",
+]
 
 HEAD = {"spamd": "journal", "version": 1}
 
@@ -58,7 +66,7 @@ class Imported:
 
     faults     one sentence for each line that was skipped, the first few
     complete   whether the end of the file was there
-    tallies    programs whose counts were added
+    tallies    programs whose counts were added, or taken back
     """
 
     learned: int
@@ -104,8 +112,7 @@ async def import_file(
     if start == b"{":
         with _opened(path) as lines:
             return await import_lines(unit_of_work, lines)
-    with _binary(path) as binary:
-        mine = foreign.read(binary.read(), clock.now())
+    mine = _foreign(path, clock)
     async with unit_of_work() as work:
         added = await work.add_tally(mine)
     mails = mine.spam + mine.ham
@@ -117,6 +124,26 @@ async def import_file(
         complete=True,
         tallies=(mine.source,) if added else (),
     )
+
+
+async def take_back_file(
+    unit_of_work: Callable[[], SqlUnitOfWork], path: Path, clock: Clock
+) -> Imported:
+    """Take the counts back that this file of another program brought, if it did.
+
+    Raises:
+        FormatError: no program that we know wrote it, or it holds no words.
+    """
+    mine = _foreign(path, clock)
+    async with unit_of_work() as work:
+        done = await work.take_back_tally(mine.digest)
+    programs = (mine.source,) if done else ()
+    return Imported(learned=0, known=0, skipped=0, faults=(), complete=True, tallies=programs)
+
+
+def _foreign(path: Path, clock: Clock) -> Tally:
+    with _binary(path) as binary:
+        return foreign.read(binary.read(), clock.now())
 
 
 async def import_lines(unit_of_work: Callable[[], SqlUnitOfWork], lines: TextIO) -> Imported:

@@ -21,7 +21,7 @@ from spamd.ports import Clock, LessonHead, Selection
 from spamd.sample import FactSchema
 from spamd.storage import journal, parts
 from spamd.storage.engine import Database
-from spamd.storage.export import Imported, export_file, import_file
+from spamd.storage.export import Imported, export_file, import_file, take_back_file
 from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
 from spamd.storage.options import DatabaseOptions
@@ -132,6 +132,14 @@ class Store:
             FormatError: no program that we know wrote it, or it holds no words.
         """
         return await import_file(self.unit_of_work, path, self._clock)
+
+    async def take_back_file(self, path: Path) -> Imported:
+        """Take back the counts that a file of another program brought, if it did.
+
+        Raises:
+            FormatError: no program that we know wrote it, or it holds no words.
+        """
+        return await take_back_file(self.unit_of_work, path, self._clock)
 
     async def close(self) -> None:
         """Write the scans that wait, then close all connections."""

@@ -9,7 +9,7 @@ import pytest
 
 from spamd.message.facts import SCHEMA
 from spamd.message.tokens import token_id
-from spamd.storage.export import FormatError, export_file, import_file
+from spamd.storage.export import FormatError, export_file, import_file, take_back_file
 from spamd.storage.foreign import read
 from spamd.storage.prune import PruneOptions, prune
 from spamd.storage.reset import reset
@@ -131,11 +131,8 @@ async def test_counts_can_be_taken_back_exactly_while_lessons_stay(
     await desk.train(HAM, taught)
     before = await counts(desk.database, weights=True)
     await import_file(desk.work, dump, clock)
-    digest = read(BOGOFILTER.encode(), clock.now()).digest
-    async with desk.work() as work:
-        assert await work.take_back_tally(digest)
-    async with desk.work() as work:
-        assert not await work.take_back_tally(digest)
+    assert (await take_back_file(desk.work, dump, clock)).tallies == ("bogofilter",)
+    assert (await take_back_file(desk.work, dump, clock)).tallies == ()
     assert await counts(desk.database, weights=True) == before
 
 
