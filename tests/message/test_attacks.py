@@ -54,7 +54,8 @@ def test_a_field_of_a_quarter_megabyte_costs_linear_time(name: str, value: str) 
         "http://", "www.", "www.a", "a@", "@a", "@a.", "://", "V\u200b", "a b c d ", "a-", "-a",
         "'", "1.", "1,", "\n--", "begin 644 a\n", "\nend", "-----BEGIN PGP", "A" * 70 + "\n", "發",
         "\n____________________________________________\nlist@ unsubscribe", "é", "е1", "=\n",
-        "=C3", "-----BEGIN PGP SIGNED MESSAGE-----\n", ">From ", "&#", "\ufdfa", "a\u0301", "🔥", "[SPAM]",
+        "=C3", "-----BEGIN PGP SIGNED MESSAGE-----\n", ">From ", "&#", "\ufdfa", "a\u0301", "🔥",
+        "[SPAM]",
         "\x1b$B", "+2AA-", "{.a{display:none}", "/*", "\u3300",
     ],
 )  # fmt: skip
