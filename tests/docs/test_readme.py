@@ -85,10 +85,10 @@ def test_the_commands_of_the_tutorial_lead_to_a_tagged_mail(tmp_path: Path, port
     assert ran.returncode == 0, ran.stderr
     said = ran.stdout
     first, _, later = said.partition("examined")
-    assert "verdict=unsure (too little\n training: ham 0 of 10, spam 0 of 10" in first
+    assert "verdict=unsure (too little training: ham 0 of" in " ".join(first.split())
     assert "X-Spam-Status: Yes" in later
     assert "X-Spam-Flag: YES" in later
-    assert "\nspam  0.9" in later
+    assert re.search(r"^spam  [01]\.\d{4}  var/try/again.eml$", later, re.MULTILINE)
     assert "Without" in later or "No few words decide this" in later
     assert "1 lesson taken back" in later
 
