@@ -22,6 +22,7 @@ from spamd.feedback.imap import ImapMailbox
 from spamd.feedback.learn import Tally, Teacher
 from spamd.feedback.mailbox import Mailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
+from spamd.feedback.service import Surroundings
 from spamd.feedback.watch import Memory, Watcher
 from spamd.message.features import Features, extract
 from spamd.ports import Clock
@@ -333,3 +334,23 @@ async def running(bench: Bench) -> AsyncIterator[None]:
         task.cancel()
         _, pending = await asyncio.wait([task], timeout=2)
         assert not pending, "the watcher does not stop"
+
+
+def surroundings(options: FeedbackOptions = QUICK) -> Surroundings:
+    """Return what all watchers share, in memory."""
+    clock = ServerClock()
+    school = FakeSchool(clock)
+    memory = Memory(
+        mailboxes=FakeMailboxes(),
+        history=school,
+        teacher=Teacher(school, FakeHeld(), clock, options),
+        extract=extract,
+    )
+    return Surroundings(memory=memory, clock=clock, observer=FakeObserver())
+
+
+def school_of(around: Surroundings) -> FakeSchool:
+    """Return the school in such surroundings."""
+    school = around.memory.history
+    assert isinstance(school, FakeSchool)
+    return school

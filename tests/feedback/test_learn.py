@@ -1,0 +1,152 @@
+"""From what people say to lessons: each mail once, bursts held back."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from spamd.bayes.decision import Verdict
+from spamd.errors import StorageUnavailable
+from spamd.feedback.learn import Candidate, Tally, Teacher, release
+from spamd.feedback.options import FeedbackOptions
+from spamd.message.features import extract
+from spamd.ports import Known
+from spamd.sample import Label
+from tests.fakes import FakeClock
+from tests.feedback.fakes import FakeHeld, FakeSchool
+from tests.feedback.world import mail
+
+OPTIONS = FeedbackOptions(hold_after=3, hold_window_s=60)
+
+
+class Class:
+    """A teacher with everything around."""
+
+    def __init__(self, options: FeedbackOptions = OPTIONS) -> None:
+        self.clock = FakeClock()
+        self.school = FakeSchool(self.clock)
+        self.held = FakeHeld()
+        self.teacher = Teacher(self.school, self.held, self.clock, options)
+
+    async def teach(self, *candidates: Candidate, actor: str = "alice") -> Tally:
+        return await self.teacher.teach(candidates, "imap", actor)
+
+
+def candidate(
+    subject: str,
+    label: Label,
+    verdict: Verdict | None = Verdict.UNSURE,
+    before: Label | None = None,
+) -> Candidate:
+    features = extract(mail(subject))
+    known = Known(digest=features.digest, verdict=verdict, probability=0.01, label=before)
+    return Candidate(features=features, label=label, known=known)
+
+
+def many(number: int, label: Label, verdict: Verdict, start: int = 0) -> Sequence[Candidate]:
+    return [candidate(f"mail {start + n}", label, verdict) for n in range(number)]
+
+
+async def test_d8_a_mail_taught_twice_counts_once() -> None:
+    room = Class()
+    one = candidate("one", Label.SPAM)
+    first, second = await room.teach(one, one), await room.teach(one)
+    assert (first.learned[Label.SPAM], first.already, second.already) == (1, 1, 1)
+
+
+async def test_d9_of_two_words_on_one_mail_the_last_counts() -> None:
+    room = Class()
+    await room.teach(candidate("one", Label.SPAM), candidate("one", Label.HAM))
+    assert [lesson[0] for lesson in room.school.lessons.values()] == [Label.HAM]
+
+
+async def test_a_person_overrules_every_automatic_lesson() -> None:
+    room = Class()
+    one = candidate("one", Label.HAM)
+    await room.school.train([one.features], Label.SPAM, source="bootstrap", actor="root")
+    await room.teach(one)
+    assert list(room.school.lessons.values()) == [(Label.HAM, "imap", "alice")]
+
+
+async def test_d12_a_burst_that_contradicts_clear_verdicts_is_held() -> None:
+    room = Class()
+    tally = await room.teach(*many(5, Label.SPAM, Verdict.HAM))
+    assert (tally.learned[Label.SPAM], tally.held) == (3, 2)
+    assert [(row.label, row.actor) for row in await room.held.held()] == [
+        (Label.SPAM, "alice"),
+        (Label.SPAM, "alice"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("label", "verdict"),
+    [
+        (Label.SPAM, Verdict.UNSURE),
+        (Label.HAM, Verdict.UNSURE),
+        (Label.SPAM, Verdict.SPAM),
+        (Label.HAM, Verdict.HAM),
+        (Label.SPAM, Verdict.UNSCANNED),
+    ],
+)
+async def test_many_lessons_that_contradict_nothing_are_learned(
+    label: Label, verdict: Verdict
+) -> None:
+    room = Class()
+    assert (await room.teach(*many(20, label, verdict))).held == 0
+
+
+async def test_second_thoughts_are_never_held() -> None:
+    room = Class()
+    corrections = [
+        candidate(f"mail {n}", Label.SPAM, Verdict.HAM, before=Label.HAM) for n in range(20)
+    ]
+    assert (await room.teach(*corrections)).held == 0
+
+
+async def test_the_burst_of_one_person_does_not_hold_back_another() -> None:
+    room = Class()
+    await room.teach(*many(5, Label.SPAM, Verdict.HAM), actor="alice")
+    tally = await room.teach(*many(3, Label.SPAM, Verdict.HAM, start=10), actor="bob")
+    assert tally.held == 0
+
+
+async def test_a_burst_is_over_when_its_time_is() -> None:
+    room = Class()
+    await room.teach(*many(5, Label.SPAM, Verdict.HAM))
+    room.clock.seconds += 61
+    assert (await room.teach(candidate("later", Label.SPAM, Verdict.HAM))).held == 0
+
+
+async def test_the_guard_can_be_switched_off() -> None:
+    room = Class(FeedbackOptions(hold_after=0))
+    assert (await room.teach(*many(500, Label.SPAM, Verdict.HAM))).held == 0
+
+
+async def test_held_lessons_are_learned_when_they_are_released() -> None:
+    room = Class()
+    await room.teach(*many(5, Label.SPAM, Verdict.HAM))
+    numbers = [row.number for row in await room.held.held()]
+    some = await release(room.held, room.school, numbers[:1])
+    rest = await release(room.held, room.school)
+    assert (some.learned[Label.SPAM], rest.learned[Label.SPAM]) == (1, 1)
+    assert await room.held.held() == []
+    assert room.school.taught(Label.SPAM) == 5
+
+
+async def test_a_database_that_is_away_stops_the_lesson() -> None:
+    room = Class()
+    room.school.down = True
+    with pytest.raises(StorageUnavailable):
+        await room.teach(candidate("one", Label.SPAM))
+
+
+def test_f6_a_tally_says_what_became_of_every_mail() -> None:
+    tally = Tally(examined=7, already=1, held=1, parked=1)
+    tally.learned[Label.SPAM] += 2
+    tally.skipped["teach nothing"] += 2
+    other = Tally(faults=["folder X can't be read"])
+    other.add(tally)
+    assert str(other) == (
+        "7 examined, 2 learned (2 spam, 0 ham), 1 already known, 1 held, 1 parked,"
+        " 2 skipped (2 teach nothing)"
+    )
+    assert other.faults == ["folder X can't be read"]

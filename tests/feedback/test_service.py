@@ -1,0 +1,139 @@
+"""All watchers together, and the lease that lets one worker run them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spamd.bayes.decision import Verdict
+from spamd.errors import ConfigError, StorageUnavailable
+from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
+from spamd.feedback.service import Feedback, mailboxes
+from spamd.sample import Label
+from tests.fakes import FakeObserver
+from tests.feedback.fakes import FakeLeases
+from tests.feedback.test_maildir import Box
+from tests.feedback.world import ServerClock, mail, school_of, surroundings, until
+
+
+@asynccontextmanager
+async def at_work(feedback: Feedback) -> AsyncIterator[None]:
+    task = asyncio.create_task(feedback.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        _, pending = await asyncio.wait([task], timeout=5)
+        assert not pending, "the service does not stop"
+
+
+def options_for(*boxes: Box) -> FeedbackOptions:
+    accounts = tuple(
+        AccountOptions(maildir=box.root, user=f"user{number}") for number, box in enumerate(boxes)
+    )
+    return FeedbackOptions(accounts=accounts, lease_s=0.3, maildir_poll_s=0.05, poll_s=5)
+
+
+async def test_all_accounts_are_watched(tmp_path: Path) -> None:
+    boxes = [Box(tmp_path / name) for name in ("a", "b")]
+    around = surroundings()
+    school = school_of(around)
+    leases = FakeLeases(ServerClock())
+    async with at_work(Feedback(options_for(*boxes), around, leases, "one")):
+        await until(lambda: around.memory.mailboxes.rows)  # type: ignore[attr-defined] # the fake
+        content = mail("offer", identity="id-offer")
+        school.scanned(content, "id-offer", Verdict.HAM)
+        base = boxes[1].deliver(content)
+        boxes[1].move(base, "Junk")
+        await until(lambda: school.history)
+    assert list(school.lessons.values()) == [(Label.SPAM, "maildir", "user1")]
+    assert await leases.holder("feedback") is None
+
+
+async def test_of_two_workers_one_watches_and_the_other_takes_over(tmp_path: Path) -> None:
+    box = Box(tmp_path / "a")
+    leases = FakeLeases(ServerClock())
+    first, second = surroundings(), surroundings()
+
+    def watching(observer: object) -> bool:
+        assert isinstance(observer, FakeObserver)
+        return any(name == "feedback.started" for name, _ in observer.events)
+
+    async with at_work(Feedback(options_for(box), second, leases, "two")):
+        async with at_work(Feedback(options_for(box), first, leases, "one")):
+            await until(lambda: watching(first.observer) or watching(second.observer))
+            await asyncio.sleep(0.5)
+            assert [watching(first.observer), watching(second.observer)].count(True) == 1
+            assert await leases.holder("feedback") is not None
+        await until(lambda: watching(second.observer))
+
+
+class LostLeases(FakeLeases):
+    """The database goes away after the lease was taken."""
+
+    taken = 0
+
+    async def acquire(self, name: str, holder: str, seconds: float) -> bool:
+        self.taken += 1
+        if self.taken > 1:
+            raise StorageUnavailable("the database is away")
+        return await super().acquire(name, holder, seconds)
+
+
+async def test_a_worker_that_can_not_renew_its_lease_stops_watching(tmp_path: Path) -> None:
+    around = surroundings()
+    observer = around.observer
+    assert isinstance(observer, FakeObserver)
+    leases = LostLeases(ServerClock())
+    async with at_work(Feedback(options_for(Box(tmp_path / "a")), around, leases, "one")):
+        await until(lambda: any(name == "feedback.stopped" for name, _ in observer.events))
+
+
+async def test_f5_without_accounts_there_is_nothing_to_do() -> None:
+    feedback = Feedback(FeedbackOptions(), surroundings(), FakeLeases(ServerClock()), "one")
+    await asyncio.wait_for(feedback.run(), 1)
+    tally = await feedback.once()
+    assert (tally.examined, tally.faults) == (0, [])
+
+
+async def test_e15_one_account_out_of_reach_does_not_stop_the_others(tmp_path: Path) -> None:
+    box = Box(tmp_path / "a")
+    box.deliver(mail("old"))
+    options = options_for(box)
+    lost = AccountOptions(maildir=tmp_path / "nowhere", user="bob")
+    options = replace(options, accounts=(lost, *options.accounts))
+    tally = await Feedback(options, surroundings(), FakeLeases(ServerClock()), "one").once()
+    assert tally.examined == 1
+    assert len(tally.faults) == 1
+    assert "nowhere is no Maildir" in tally.faults[0]
+
+
+async def test_a_maildir_that_comes_into_being_later_is_watched(tmp_path: Path) -> None:
+    around = surroundings()
+    school = school_of(around)
+    account = AccountOptions(maildir=tmp_path / "later", user="alice")
+    options = replace(options_for(), accounts=(account,), retry_first_s=0.05)
+    content = mail("offer", identity="id-offer")
+    school.scanned(content, "id-offer", Verdict.HAM)
+    async with at_work(Feedback(options, around, FakeLeases(ServerClock()), "one")):
+        await until(lambda: around.observer.faults)  # type: ignore[attr-defined] # the fake
+        box = Box(tmp_path / "later")
+        base = box.deliver(content)
+        await until(lambda: around.memory.mailboxes.traces)  # type: ignore[attr-defined] # the fake
+        box.move(base, "Junk")
+        await until(lambda: school.history)
+
+
+def test_a_missing_file_of_users_stops_the_start(tmp_path: Path) -> None:
+    account = AccountOptions(
+        host="127.0.0.1",
+        tls=Tls.NONE,
+        user="master",
+        password="x",
+        users_file=tmp_path / "nowhere",
+    )
+    with pytest.raises(ConfigError, match="users_file of account master"):
+        mailboxes(FeedbackOptions(accounts=(account,)), surroundings())
