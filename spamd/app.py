@@ -30,6 +30,7 @@ from spamd.relay.listener import Relay
 from spamd.sample import Label
 from spamd.scanning import Scanner, ScanningInspector
 from spamd.settings import Settings
+from spamd.storage.engine import volume_warning
 from spamd.storage.store import Store
 from spamd.training import Trainer
 
@@ -66,6 +67,9 @@ class Storage:
         self.store = await Store.open(
             self._settings.database, schema=SCHEMA, bayes=self._settings.bayes, clock=self._clock
         )
+        path = self._settings.database.path
+        if path is not None and (warning := volume_warning(path)):
+            self._observer.happened("storage.unsafe", warning=warning)
         await self.store.refresh()
         self.secret = await self.store.secret()
         self.trainer = Trainer(

@@ -9,7 +9,7 @@ def serve(context: typer.Context) -> int:
     """Take mail, judge it, hand it on, and learn from people.
 
     Runs until SIGTERM or Ctrl-C; messages in flight are finished first. SIGHUP reads certificates
-    again.
+    again; with several workers they are replaced one by one, with the settings read again.
     """
     from spamd.daemon import serve as run
 
