@@ -1,0 +1,108 @@
+"""A folder of 100,000 mails: memory, progress over a kill, nothing twice."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.feedback_daemon import CHECKOUT, Daemon
+from tests.feedback.world import Owner
+from tests.servers.base import wait_until
+from tests.servers.dovecot import Dovecot, DovecotFactory
+
+MAILS = 100_000
+MEMORY_KIB = 200 * 1024
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run said, and the most memory it held."""
+
+    said: dict[str, object]
+    memory_kib: int
+    seconds: float
+
+
+def start(daemon: Daemon, output: Path) -> subprocess.Popen[bytes]:
+    with output.open("wb") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "spamd", "feedback", "once", "--json", "--config",
+             str(daemon.config)],
+            cwd=CHECKOUT, stdout=out, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def run(daemon: Daemon, output: Path) -> Ran:
+    started = time.monotonic()
+    process = start(daemon, output)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    said = json.loads(output.read_bytes())
+    return Ran(said, usage.ru_maxrss, time.monotonic() - started)
+
+
+def next_uid(daemon: Daemon) -> int:
+    """Return how far Junk was read."""
+    try:
+        connection = sqlite3.connect(f"file:{daemon.database}?mode=ro", uri=True)
+        rows = connection.execute("SELECT next_uid FROM cursor WHERE folder = 'Junk'").fetchall()
+        connection.close()
+    except sqlite3.OperationalError:
+        return 0
+    return int(rows[0][0]) if rows else 0
+
+
+def fill(server: Dovecot) -> None:
+    """Put the mails into alice's Junk as files, as Dovecot would have done over the years."""
+    with server.login() as session:
+        session.select("Junk")  # Dovecot makes the folder
+    folder = server.maildir("alice") / ".Junk" / "cur"
+    owner = folder.stat()
+    for number in range(MAILS):
+        path = folder / f"{1_700_000_000 + number}.M{number}P1.host,S=200:2,S"
+        path.write_bytes(
+            b"Message-ID: <%d@old.test>\nDate: Tue, 14 Nov 2023 12:00:00 +0000\n"
+            b"From: <a%d@old.test>\nTo: <alice@our.test>\nSubject: number %d\n\nOld.\n"
+            % (number, number, number)
+        )
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
+@pytest.mark.timeout(1800)
+def test_e12_a_huge_folder_is_read_in_little_memory_and_resumed_after_a_kill(
+    dovecot: DovecotFactory, tmp_path: Path
+) -> None:
+    server = dovecot()
+    fill(server)
+    with server.login() as session:
+        assert session.select("Junk", readonly=True)[1][0] == b"%d" % MAILS
+    daemon = Daemon(server)
+    try:
+        daemon.configure()
+        first = start(daemon, tmp_path / "first")
+        wait_until(lambda: next_uid(daemon) > MAILS // 10, what="a tenth is read", deadline_s=600)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        reached = next_uid(daemon)
+        assert MAILS // 10 < reached < MAILS
+        second = run(daemon, tmp_path / "second")
+        assert second.said["examined"] == MAILS - reached + 1
+        assert second.memory_kib < MEMORY_KIB
+        with server.login() as session:
+            Owner(session).move("number 99999", "Junk", "INBOX")
+        third = run(daemon, tmp_path / "third")
+        assert (third.said["examined"], third.said["learned"]) == (1, {"ham": 1})
+        assert third.memory_kib < MEMORY_KIB
+        fourth = run(daemon, tmp_path / "fourth")
+        assert (fourth.said["examined"], fourth.said["learned"]) == (0, {})
+        print(second, third, fourth)
+    finally:
+        daemon.close()
