@@ -1,5 +1,6 @@
 """Mails, and a process at work on a database: what the storage tests are written with."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -7,9 +8,10 @@ from sqlalchemy import select
 
 from spamd.bayes.model import BayesOptions
 from spamd.message.facts import SCHEMA
-from spamd.message.features import Features, extract
+from spamd.message.features import Features, Texts, extract
 from spamd.sample import Label
 from spamd.storage import journal, tables
+from spamd.storage.blobs import texts_of, token_ids
 from spamd.storage.engine import Database
 from spamd.storage.work import Resident, SqlUnitOfWork
 from spamd.training import Outcome, Result, Trainer, TrainingOptions
@@ -40,6 +42,23 @@ def mail(subject: str, body: str = "", sender: str = "anna@example.org") -> Feat
     """Return the features of a small mail; another subject is another mail."""
     head = f"From: {sender}\r\nSubject: {subject}\r\nContent-Type: text/plain; charset=utf-8"
     return extract(f"{head}\r\n\r\n{body}\r\n".encode())
+
+
+def wide(subject: str, words: int) -> Features:
+    """Return the features of a mail with so many distinct words, whatever the tokeniser keeps."""
+    plain = mail(subject)
+    texts = texts_of([f"{subject}{number}" for number in range(words)])
+    ids = token_ids(texts)
+    order = np.argsort(ids)
+    sample = replace(
+        plain.sample,
+        ids=ids[order],
+        occurrences=np.ones(words, np.uint8),
+        kinds=np.ones(words, np.uint8),
+    )
+    return replace(
+        plain, sample=sample, texts=Texts(texts.words, texts.first[order], texts.second[order])
+    )
 
 
 class Desk:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
+from spamd.bayes.counts import TAUGHT_TOKENS
 from spamd.errors import StorageUnavailable
 from spamd.message.facts import SCHEMA
 from spamd.ports import Selection
@@ -20,7 +21,7 @@ from spamd.storage.engine import Database
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.verify import verify
 from spamd.training import Result
-from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail
+from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, wide
 
 WORDS = [f"word{number}" for number in range(200)]
 
@@ -89,10 +90,9 @@ async def test_two_who_correct_the_same_mail_at_once_count_it_once(
 async def test_d18_a_mail_of_40000_distinct_words_is_learned_up_to_the_cap_and_taken_back(
     desk: Desk,
 ) -> None:
-    long = mail("long", " ".join(f"w{number}x" for number in range(40_000)))
-    assert len(long.sample.ids) > 2000
+    long = wide("long", 40_000)
     await desk.train(SPAM, long)
-    assert len((await counts(desk.database))["token"]) == 2000
+    assert len((await counts(desk.database))["token"]) == TAUGHT_TOKENS
     assert (await verify(desk.database, SCHEMA)).faults == ()
     assert (await desk.train(HAM, long)) == [Result.RELABELLED]
     await desk.forget(long)
