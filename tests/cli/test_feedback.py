@@ -1,0 +1,180 @@
+"""`spamd feedback`, `spamd lessons` and `spamd bootstrap` at the command line."""
+
+import asyncio
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from spamd.bayes.model import BayesOptions
+from spamd.clock import WallClock
+from spamd.message.facts import SCHEMA
+from spamd.message.features import extract
+from spamd.ports import Held, Parked
+from spamd.sample import Label
+from spamd.storage.options import DatabaseOptions
+from spamd.storage.store import Store
+from tests.cli.conftest import Spamd, made_up
+from tests.feedback.test_maildir import Box
+
+
+@pytest.fixture
+def box(home: Path) -> Box:
+    return Box(home / "Maildir")
+
+
+def accounts(box: Box) -> tuple[str, str]:
+    return "--set", f'feedback.accounts=[{{ maildir = "{box.root}", user = "alice" }}]'
+
+
+async def _fill(url: str) -> None:
+    """Hold two lessons and park a mail, as the watchers do."""
+    store = await Store.open(
+        DatabaseOptions(url=url), schema=SCHEMA, bayes=BayesOptions(), clock=WallClock()
+    )
+    try:
+        for number in (1, 2):
+            held = Held(
+                number=0,
+                features=extract(made_up("spam", number)),
+                label=Label.SPAM,
+                source="imap",
+                actor="alice",
+                probability=0.02,
+                reason="a burst",
+                time=WallClock().now(),
+            )
+            await store.held.hold([held])
+        parked = Parked(
+            account="alice@mail.test:993",
+            folder="Junk",
+            validity=1,
+            uid="7",
+            attempts=3,
+            reason="ValueError: too much",
+            time=WallClock().now(),
+        )
+        await store.mailboxes.park(parked)
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def filled(spamd: Spamd, home: Path) -> Spamd:
+    assert spamd("status").code == 0  # makes the database
+    asyncio.run(_fill(f"sqlite:///{home}/var/spamd.sqlite"))
+    return spamd
+
+
+def database(home: Path) -> tuple[str, str]:
+    return "--set", f"database.url=sqlite:///{home}/var/spamd.sqlite"
+
+
+def test_f6_a_look_says_what_became_of_the_mail(spamd: Spamd, box: Box) -> None:
+    box.deliver(made_up("ham", 1))
+    first = spamd("feedback", "once", *accounts(box), "--json")
+    assert first.code == 0
+    assert first.json["examined"] == 1
+    assert first.json["skipped"] == {"teach nothing": 1}
+    base = box.deliver(made_up("spam", 1))
+    spamd("feedback", "once", *accounts(box))
+    box.move(base, "Junk")
+    second = spamd("feedback", "once", *accounts(box))
+    assert "learned               1  1 spam" in second.out
+    assert "1 spam and 0 ham now" in second.out
+
+
+def test_f5_no_accounts_are_said_and_no_fault(spamd: Spamd) -> None:
+    ran = spamd("feedback", "once")
+    assert ran.code == 0
+    assert "no accounts are set" in ran.err
+    assert spamd("feedback", "watch").code == 0
+
+
+def test_f4_an_account_out_of_reach_is_trouble(spamd: Spamd, home: Path) -> None:
+    lost = f'feedback.accounts=[{{ maildir = "{home}/nowhere" }}]'
+    ran = spamd("feedback", "once", "--set", lost)
+    assert ran.code == 3
+    assert "nowhere is no Maildir" in ran.err
+
+
+def test_f4_one_account_of_two_is_partly_done(spamd: Spamd, box: Box, home: Path) -> None:
+    box.deliver(made_up("ham", 1))
+    both = f'feedback.accounts=[{{ maildir = "{home}/nowhere" }}, {{ maildir = "{box.root}" }}]'
+    assert spamd("feedback", "once", "--set", both).code == 1
+
+
+def test_parked_mail_is_listed(filled: Spamd, home: Path) -> None:
+    assert (
+        "tried 3, given up: ValueError: too much"
+        in filled("feedback", "parked", *database(home)).out
+    )
+    shown = filled("feedback", "parked", "--json", *database(home)).json["parked"]
+    assert [(row["folder"], row["uid"]) for row in shown] == [("Junk", "7")]
+
+
+def test_held_lessons_are_listed_released_and_dropped(filled: Spamd, home: Path) -> None:
+    rows = filled("lessons", "held", "--json", *database(home)).json["held"]
+    assert [row["label"] for row in rows] == ["spam", "spam"]
+    assert "alice" in filled("lessons", "held", *database(home)).out
+    first, second = (str(row["number"]) for row in rows)
+    assert filled("lessons", "release", first, *database(home)).code == 0
+    assert filled("lessons", "drop", first, second, *database(home)).code == 1
+    assert "no lesson is held" in filled("lessons", "held", *database(home)).out
+    assert filled("status", "--json", *database(home)).json["corpus"]["spam"] == 1
+
+
+def test_f4_lessons_without_a_number_are_a_wrong_command_line(filled: Spamd, home: Path) -> None:
+    assert filled("lessons", "release", *database(home)).code == 64
+    assert filled("lessons", "drop", "99", *database(home)).code == 3
+    assert filled("lessons", "drop", "--all", *database(home)).code == 0
+
+
+def test_bootstrap_shows_what_it_found_and_learns_when_told(spamd: Spamd, box: Box) -> None:
+    for number in range(4):
+        box.deliver(made_up("spam", number), "Junk")
+        box.deliver(made_up("ham", number), "Archive.2026")
+    looked = spamd("bootstrap", box.root, "--dry-run", "--json")
+    assert {(row["folder"], row["label"], row["found"]) for row in looked.json["plan"]} == {
+        ("Junk", "spam", 4),
+        ("Archive.2026", "ham", 4),
+    }
+    assert spamd("status", "--json").json["corpus"]["spam"] == 0
+    learned = spamd("bootstrap", box.root, "--yes", "--limit", "3")
+    assert learned.code == 0
+    assert "3 spam and 3 ham to learn" in learned.out
+    corpus = spamd("status", "--json").json["corpus"]
+    assert (corpus["spam"], corpus["ham"]) == (3, 3)
+
+
+def test_bootstrap_asks_nobody_where_nobody_is(
+    spamd: Spamd, box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    ran = spamd("bootstrap", box.root)
+    assert ran.code == 64
+    assert "--yes" in ran.err
+
+
+def test_bootstrap_says_when_one_label_has_no_mail(spamd: Spamd, box: Box) -> None:
+    box.deliver(made_up("spam", 1), "Junk")
+    ran = spamd("bootstrap", box.root, "--yes")
+    assert ran.code == 0
+    assert "--unbalanced" in ran.out
+    alone = spamd("bootstrap", box.root, "--yes", "--unbalanced", "--json")
+    assert json.loads(alone.out)["learned"] == {"spam": 1}
+
+
+def test_f5_bootstrap_of_an_empty_maildir_learns_nothing(spamd: Spamd, box: Box) -> None:
+    ran = spamd("bootstrap", box.root, "--yes")
+    assert ran.code == 0
+    assert "no sorted mail was found" in ran.out
+
+
+def test_f3_the_doctor_without_a_daemon_says_what_to_start(spamd: Spamd, box: Box) -> None:
+    ran = spamd("doctor", "--json", *accounts(box), "--set", "relay.listen=127.0.0.1:9")
+    assert ran.code == 3
+    broken = [row for row in ran.json["findings"] if row["state"] == "broken"]
+    assert [row["step"] for row in broken] == ["mail in"]
+    assert "start spamd serve" in broken[0]["cure"]
