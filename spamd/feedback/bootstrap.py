@@ -140,6 +140,7 @@ class Bootstrap:
                 tally.faults.append(str(error))
             finally:
                 await mailbox.close()
+        await self._trainer.rehearse()  # folders came one after the other
         return tally
 
     async def _survey(self, mailbox: Mailbox, plan: Plan, advance: Advance) -> None:

@@ -38,6 +38,10 @@ class Teaches(Protocol):
         """Learn mails under one label, each once; one outcome for each."""
         ...
 
+    async def rehearse(self) -> int:
+        """Mix the lessons again when one label was taught after the other; return how many."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:

@@ -113,6 +113,7 @@ class FakeSchool:
 
     lessons  digest → (label, source, actor), in the order of learning
     history  every act of teaching that changed something
+    rehearsals  how often lessons were mixed again
     """
 
     clock: Clock
@@ -121,6 +122,7 @@ class FakeSchool:
     lessons: dict[bytes, tuple[Label, str, str]] = field(default_factory=dict)
     history: list[tuple[bytes, Label]] = field(default_factory=list)
     down: bool = False
+    rehearsals: int = 0
 
     def scanned(
         self, content: bytes, identity: str, verdict: Verdict, when: datetime | None = None
@@ -173,6 +175,12 @@ class FakeSchool:
                 Outcome(digest=features.digest, result=result, label=label, before=0.5, after=0.9)
             )
         return outcomes
+
+    async def rehearse(self) -> int:
+        if self.down:
+            raise StorageUnavailable("the database is away")
+        self.rehearsals += 1
+        return 0
 
     def _with_lesson(self, known: Known) -> Known:
         lesson = self.lessons.get(known.digest)

@@ -117,6 +117,18 @@ async def test_what_a_person_taught_before_keeps_its_lesson(box: Box, school: Fa
     assert (tally.already, tally.learned.total()) == (1, 1)
 
 
+async def test_lessons_are_mixed_at_the_end_as_folders_come_one_after_the_other(
+    box: Box, school: FakeSchool
+) -> None:
+    box.deliver(mail("spam"), "Junk")
+    box.deliver(mail("ham"), "Archive.2026")
+    mailbox = maildir(box)
+    plan = await pupil(mailbox, school).plan(nothing)
+    assert school.rehearsals == 0
+    await pupil(mailbox, school).learn(plan, nothing)
+    assert school.rehearsals == 1
+
+
 async def test_a_second_run_learns_nothing_new(box: Box, school: FakeSchool) -> None:
     box.deliver(mail("spam"), "Junk")
     box.deliver(mail("ham"), "Archive.2026")
