@@ -72,7 +72,7 @@ class DecisionOptions:
     reject: bool = False
     accept_losses: tuple[float, float] = (0.0, 1.0)
     unsure_losses: tuple[float, float] = (0.3, 0.3)
-    tag_losses: tuple[float, float] = (7.0, 0.01)
+    tag_losses: tuple[float, float] = (9.0, 0.01)
     reject_losses: tuple[float, float] = (30.0, 0.0)
     ham_cutoff: float = 0.2
     spam_cutoff: float = 0.9

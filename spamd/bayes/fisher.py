@@ -7,7 +7,7 @@
 C is the upper tail of the chi-squared distribution. The head's score is ln I/(1−I), computed from
 both tails in log space: it still orders mail where I itself has run out of digits and is 0 or 1. A
 message with strong clues of both kinds has H ≈ S ≈ 0 and I ≈ ½, "unsure"; ln H − ln S would be a
-large difference of large numbers and ranks mail far worse (E-003).
+large difference of large numbers and ranks mail far worse (E-011).
 
 Source: G. Robinson, "A Statistical Approach to the Spam Problem", Linux Journal 107 (2003).
 """

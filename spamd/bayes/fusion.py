@@ -34,7 +34,7 @@ HEADS: tuple[str, ...] = (
 )
 """The heads, in the order of every array of scores."""
 
-SCALES = np.array([120.0, 40.0, 60.0, 0.15, 5.5, 6.0, 20.0, 20.0])
+SCALES = np.array([100.0, 40.0, 60.0, 0.15, 5.5, 6.0, 20.0, 20.0])
 """A head's score of this size counts as clear; beyond it tanh flattens (E-005)."""
 
 DEFAULTS = np.array([0.0, 1.0, 0.8, 1.2, 3.0, 2.4, 2.4, 0.0, 0.4])
@@ -60,7 +60,7 @@ class FusionOptions:
     heads: tuple[str, ...] = HEADS
     refit_every: int = 50
     window: int = 3000
-    regularisation: float = 5.0
+    regularisation: float = 10.0
 
     def __post_init__(self) -> None:
         """Check names and ranges."""

@@ -38,7 +38,7 @@ class Counting(StrEnum):
 class GrahamOptions:
     """Settings of the Graham head.
 
-    words           tokens combined; Graham took 15, 30 ranks better on our corpora (E-002)
+    words           tokens combined; Graham took 15, 30 ranks better on our corpora (E-009)
     rule            "2002" bounds every probability by `low` and `high`; "2003" gives tokens seen
                     with one label only .9998, or .9999 above ten sightings (and mirrored)
     low, high       bounds of a token's probability; Graham 2002 had .01 and .99

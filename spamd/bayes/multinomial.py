@@ -7,7 +7,7 @@ arithmetic (`log_prior`, `log_likelihood`) holds for any number of classes: clas
 its arrays. The head (`score`) uses two.
 
 Textbook naive Bayes with λ = 1 over an open vocabulary ranks mail poorly: a small λ and dividing
-the sum by the root of its length are what makes it good (E-003).
+the sum by the root of its length are what makes it good (E-013).
 
 Sources: notes 000 (smoothed estimators), 001 (their maximum-likelihood derivation), 002 eq.
 (14)–(19); A. Kołcz and W. Yih, "Raising the baseline for high-precision text classifiers" (KDD
@@ -48,7 +48,7 @@ class MultinomialOptions:
     """Settings of the multinomial head.
 
     smoothing   λ, any real number not below 0; 1 is Laplace's, small ones rank mail far better
-                (E-003)
+                (E-013)
     weight      "raw" and "log" count occurrences; "binary" counts messages, as a coin per token
     length      division of the token sum by its length: "none", "sqrt" or "n"
     prior       whether the smoothed class prior (N_k+λ)/(N+Kλ) is added
