@@ -22,7 +22,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_TAG = re.compile(r"""</?([A-Za-z][^\s/>]*)((?:[^>"'=]++|=\s*+"[^"]*+"|=\s*+'[^']*+'|["'=])*+)>""")
+_TAG = re.compile(r"""</?([A-Za-z][^\s/>]*+)((?:[^>"'=]++|=\s*+"[^"]*+"|=\s*+'[^']*+'|["'=])*+)>""")
 _TAG_CHARS = 8_192  # browsers know no limit; real tags beyond it hold pictures as data
 _ATTRIBUTE = re.compile(r"""([^\s=/"'>]{1,40})(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
 _STRIP = re.compile(r"<[^<>]*>")

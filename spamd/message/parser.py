@@ -137,7 +137,8 @@ class _Walk:
                 return
             self.entities_left -= 1
             fields, start = self._header(position)
-            kind, encoding = self._kind(fields)
+            in_digest = not embedded and bool(self.digest) and self.digest[-1]
+            kind, encoding = self._kind(fields, in_digest=in_digest)
             if top:
                 self.fields, self.content_type, top = fields, kind, False
             elif embedded:
@@ -154,9 +155,9 @@ class _Walk:
                 if kind.main == "multipart":
                     self.defects["nested too deep"] = None
                 end, position = self._next(start)
-                self._leaf(fields, kind, encoding, start, end)
+                self._leaf(fields, kind, encoding, start, end, depth=depth)
 
-    def _kind(self, fields: tuple[Field, ...]) -> tuple[ContentType, str]:
+    def _kind(self, fields: tuple[Field, ...], *, in_digest: bool) -> tuple[ContentType, str]:
         """Return type and transfer encoding; the first of several equal fields counts."""
         kind = encoding = None
         for field in fields:
@@ -165,8 +166,7 @@ class _Walk:
             elif field.name == "content-transfer-encoding" and encoding is None:
                 encoding = field.value[:64].strip().lower().decode("ascii", "replace")
         if kind is None:
-            in_digest = bool(self.digest and self.digest[-1])  # RFC 2046 §5.1.5
-            kind = ContentType("message/rfc822") if in_digest else PLAIN
+            kind = ContentType("message/rfc822") if in_digest else PLAIN  # RFC 2046 §5.1.5
         return kind, encoding or ""
 
     def _header(self, position: int) -> tuple[tuple[Field, ...], int]:
@@ -198,26 +198,24 @@ class _Walk:
         self, fields: tuple[Field, ...], kind: ContentType, boundary: str, start: int
     ) -> int | None:
         """Open a multipart and return where its first part starts; without one, keep it as text."""
+        depth = len(self.open)
         mark = boundary.encode("latin_1", "replace")
         if not mark:
             self.defects["no boundary"] = None
             mark = self._guess_boundary(start)
         if mark:
-            level = len(self.open)
             self.open.append((mark, b"'" + mark + b"'"))
-            self.levels |= dict.fromkeys(self.open[-1], level)
+            self.levels |= dict.fromkeys(self.open[-1], depth)
             self.digest.append(kind.type == "multipart/digest")
             self.containers.append(kind.type)
             end, position = self._next(start)
-            if position is not None and len(self.open) > level:
+            if position is not None and len(self.open) > depth:
                 return position
-            self._close(level)
+            self._close(depth)
             self.defects["no delimiter"] = None
-            if position is None:
-                self._leaf(fields, PLAIN, "", start, end)
-            return position
-        end, position = self._next(start)
-        self._leaf(fields, PLAIN, "", start, end)
+        else:
+            end, position = self._next(start)
+        self._leaf(fields, PLAIN, "", start, end, depth=depth)
         return position
 
     def _guess_boundary(self, start: int) -> bytes:
@@ -264,7 +262,14 @@ class _Walk:
         return (len(data) if end < 0 else end), None
 
     def _leaf(
-        self, fields: tuple[Field, ...], kind: ContentType, encoding: str, start: int, end: int
+        self,
+        fields: tuple[Field, ...],
+        kind: ContentType,
+        encoding: str,
+        start: int,
+        end: int,
+        *,
+        depth: int,
     ) -> None:
         """Keep a part; an encoded message inside is opened as well, once."""
         part = Part(
@@ -272,7 +277,7 @@ class _Walk:
             content_type=kind,
             encoding=encoding,
             body=self.data[start:end],
-            depth=len(self.open),
+            depth=depth,
         )
         if kind.type != "message/rfc822" or self.limits.depth == 1:
             self.parts.append(part)
@@ -280,6 +285,7 @@ class _Walk:
         limits = replace(self.limits, depth=self.limits.depth - 1, parts=max(1, self.entities_left))
         inner = parse(part.payload(self.limits.part_bytes), limits)
         self.entities_left = max(0, self.entities_left - len(inner.parts))
-        self.containers.append(kind.type)
-        self.nested += inner.fields
+        self.containers += (kind.type, *inner.containers)
+        self.nested += inner.fields + inner.nested
         self.parts += inner.parts
+        self.defects |= dict.fromkeys(inner.defects)

@@ -159,8 +159,8 @@ def _label(label: str) -> str:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    # Hosts come in their Unicode form (`canonical_host`), so the xn-- form of each suffix is not needed;
-    # making it would take two thirds of the time. Still not before the first link is read: 40 ms.
+    # Hosts come in their Unicode form (`canonical_host`), so the xn-- form of each suffix is not
+    # needed; making it takes two thirds of the time. Not before the first link is read: 40 ms.
     return PublicSuffixList(accept_encoded_idn=False)
 
 

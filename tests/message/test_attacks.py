@@ -88,3 +88,7 @@ def test_look_alike_and_long_words_in_headers_are_bounded() -> None:
 
 def test_encoded_words_inside_each_other_are_text() -> None:
     assert header_text(b"=?utf-8?Q?=?utf-8?Q?ab?=") == "=?utf-8?Q?ab"
+
+
+def test_one_tag_of_nothing_but_equals_signs_is_passed_in_linear_time() -> None:
+    assert "seen" in render(("<boundary=" + "boundary=" * 900 + " ") * 100 + "seen").text

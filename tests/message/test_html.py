@@ -136,6 +136,8 @@ def test_any_mixture_of_tags_is_rendered_and_loses_no_word(markup: str) -> None:
         "&#",
         "<a <",
         "<p></b>",
+        "<a=",
+        "<boundary=",
     ],
 )
 def test_repeated_fragments_cost_linear_time(unit: str) -> None:
