@@ -1,5 +1,6 @@
 """The frame of the command line: usage, errors, exit codes, what a command loads."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -149,3 +150,17 @@ def test_config_check_says_that_all_is_fine(spamd: Spamd, home: Path) -> None:
 
     assert ran.code == 0
     assert ran.out == "fine.toml: 3 settings fine\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave files of root behind")
+def test_a_command_run_as_root_leaves_the_database_to_the_daemon_s_user(
+    spamd: Spamd, home: Path
+) -> None:
+    os.chown(home / "var", 65534, 65534)
+
+    assert spamd("train", "spam", "spam").code == 0
+    assert spamd("database", "reset", "--yes").code == 0
+
+    owners = {file.name: file.stat().st_uid for file in (home / "var").iterdir()}
+    assert len(owners) >= 2
+    assert set(owners.values()) == {65534}
