@@ -31,6 +31,10 @@ SEARCH_WINDOW = 50_000
 """UIDs asked for in one SEARCH: a UID has up to 10 digits, and imaplib refuses a response line
 above 1,000,000 bytes (cpython `imaplib._MAXLINE`)."""
 
+PATIENCE = 5
+"""A command on a folder may take this many times `feedback.timeout_s`: servers index a large folder
+when it is opened for the first time, without a word."""
+
 IDLE_SLICE_S = 1.0
 """How long one poll of an idle connection lasts; a stop waits no longer than this."""
 
@@ -295,6 +299,7 @@ class ImapSession:
 
     @contextlib.contextmanager
     def _folder_errors(self, raw: str) -> Iterator[None]:
+        self._wait_up_to(self._timeout_s * PATIENCE)
         try:
             yield
         except (IMAPClient.AbortError, OSError, EOFError) as error:
@@ -303,6 +308,12 @@ class ImapSession:
         except (IMAPClientError, ValueError) as error:
             self._selected = ""
             raise FolderError(f"folder {decoded(raw)} can't be read: {error}") from error
+        finally:
+            self._wait_up_to(self._timeout_s)
+
+    def _wait_up_to(self, seconds: float) -> None:
+        with contextlib.suppress(OSError):
+            self._client.socket().settimeout(seconds)
 
 
 def _listed(attributes: Sequence[bytes], delimiter: bytes | None, raw: bytes | str) -> Listed:

@@ -83,6 +83,7 @@ def test_e12_a_huge_folder_is_read_in_little_memory_and_resumed_after_a_kill(
     server = dovecot()
     fill(server)
     with server.login() as session:
+        session.sock.settimeout(600)  # Dovecot indexes the folder now
         assert session.select("Junk", readonly=True)[1][0] == b"%d" % MAILS
     daemon = Daemon(server)
     try:
