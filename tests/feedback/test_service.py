@@ -1,6 +1,7 @@
 """All watchers together, and the lease that lets one worker run them."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from spamd.bayes.decision import Verdict
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.service import Feedback, mailboxes
+from spamd.message.features import Features, extract
 from spamd.sample import Label
 from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeLeases
@@ -69,6 +71,29 @@ async def test_of_two_workers_one_watches_and_the_other_takes_over(tmp_path: Pat
             assert [watching(first.observer), watching(second.observer)].count(True) == 1
             assert await leases.holder("feedback") is not None
         await until(lambda: watching(second.observer))
+
+
+async def test_d26_a_look_longer_than_the_lease_does_not_lose_it(tmp_path: Path) -> None:
+    box = Box(tmp_path / "a")
+    around = surroundings()
+    memory = replace(around.memory, extract=slowly)
+    around = replace(around, memory=memory)
+    school = school_of(around)
+    leases = FakeLeases(ServerClock())
+    base = box.deliver(mail("slow"))
+    options = replace(options_for(box), lease_s=0.3)
+    async with at_work(Feedback(options, around, leases, "one")):
+        await until(lambda: around.memory.mailboxes.traces)  # type: ignore[attr-defined] # the fake
+        box.move(base, "Junk")
+        while not school.history:
+            assert not await leases.acquire("feedback", "two", 0.3)
+            await asyncio.sleep(0.02)
+
+
+def slowly(content: bytes) -> Features:
+    """Take a mail apart in more time than a lease lasts."""
+    time.sleep(1)
+    return extract(content)
 
 
 class LostLeases(FakeLeases):
