@@ -22,6 +22,7 @@ DIGEST_BYTES = 16
 _CHECK_BYTES = 8  # a forger has one try per mail; 2**-64 is enough
 _QUOTED_FROM = re.compile(rb"(?m)^>+(?=From )")
 _ID = re.compile(r"([0-9a-f]{8,64})-([0-9a-f]{16})")
+_TEXT_BYTES = 1_048_576  # splitting into words makes 20 bytes of one: bounded here
 _RULES = (b"____", b"-----", b"=====")  # one of them stands above a list footer
 _FIELDS = ("from", "date", "message-id")
 
@@ -35,15 +36,21 @@ def digest(message: Message, reading: Reading) -> bytes:
     state.update(b"subject:" + "".join(reading.subject.split()).encode())
     for part in message.parts:
         if stable := _stable(part):
-            state.update(b"\0" + stable)
+            state.update(b"\0")
+            state.update(stable)
+            state.update(part.body[_TEXT_BYTES:].rstrip() if _is_text(part) else b"")
     return state.digest()
 
 
+def _is_text(part: Part) -> bool:
+    return part.content_type.type.startswith(("text/", "message/"))
+
+
 def _stable(part: Part) -> bytes:
-    """Return what of a part no hop changes."""
-    if not part.content_type.type.startswith(("text/", "message/")):
+    """Return what of a part no hop changes; of a text of more than a megabyte, its start."""
+    if not _is_text(part):
         return part.body.rstrip()
-    data = part.payload()
+    data = part.payload(_TEXT_BYTES)
     if b">From " in data:
         data = _QUOTED_FROM.sub(b"", data)
     if part.content_type.type == "text/plain" and any(rule in data[-2000:] for rule in _RULES):

@@ -8,6 +8,7 @@ import pytest
 from spamd.message.charset import KNOWN, header_text
 from spamd.message.features import extract
 from spamd.message.html import render
+from spamd.message.parser import parse
 
 from .helpers import mail, page, tokens
 
@@ -92,3 +93,10 @@ def test_encoded_words_inside_each_other_are_text() -> None:
 
 def test_one_tag_of_nothing_but_equals_signs_is_passed_in_linear_time() -> None:
     assert "seen" in render(("<boundary=" + "boundary=" * 900 + " ") * 100 + "seen").text
+
+
+def test_millions_of_lines_that_could_be_delimiters_are_not_all_looked_at() -> None:
+    head = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nseen\n"
+    message = parse(head + b"--c\n" * 3_000_000 + b"--b\n\nnot seen\n--b--\n")
+    assert "too many delimiters" in message.defects
+    assert message.parts[0].body.startswith(b"seen")
