@@ -58,10 +58,15 @@ def probabilities(
     spam = counts.spam * (larger / max(1, totals.spam))
     ham = counts.ham * (larger / max(1, totals.ham))
     seen = np.maximum(spam + ham, EXTREME)
-    factor = (((spam - ham) ** 2 - options.spread / seen) / seen**2).clip(0.0, 1.0)
-    factor **= options.exponent
-    factor /= 1 + options.rarity / seen
-    q: NDArray[np.float64] = 0.5 + factor * (spam / seen - 0.5)
+    difference = spam - ham
+    factor = (difference * difference - options.spread / seen) / (seen * seen)
+    factor = np.maximum(factor, 0.0)
+    if options.exponent == 6:  # the default, eight times faster than a power
+        factor *= factor * factor
+        factor *= factor
+    else:
+        factor **= options.exponent
+    q: NDArray[np.float64] = 0.5 + factor * difference / (2 * (seen + options.rarity))
     return q
 
 
@@ -69,8 +74,8 @@ def contributions(
     counts: TokenCounts, kinds: NDArray[np.uint8], totals: Totals, options: ConfidenceOptions
 ) -> NDArray[np.float64]:
     """Return what each token adds to the head's log-odds."""
-    q = probabilities(counts, totals, options).clip(EXTREME, 1 - EXTREME)
-    parts: NDArray[np.float64] = np.log(q) - np.log1p(-q)
+    q = np.minimum(np.maximum(probabilities(counts, totals, options), EXTREME), 1 - EXTREME)
+    parts: NDArray[np.float64] = np.log(q / (1 - q))
     if options.kinds != 255:
         parts[(kinds & np.uint8(options.kinds)) == 0] = 0.0
     parts /= max(1, len(parts))

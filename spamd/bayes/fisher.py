@@ -94,7 +94,7 @@ def log_chi2_tails(statistic: float, tokens: int) -> tuple[float, float]:
 
 def tails(f: NDArray[np.float64]) -> tuple[float, float, float, float]:
     """Return ln H, ln (1 − H), ln S, ln (1 − S) of the tokens' probabilities."""
-    f = np.clip(f, EXTREME, 1 - EXTREME)
+    f = np.minimum(np.maximum(f, EXTREME), 1 - EXTREME)
     log_h, log_not_h = log_chi2_tails(-2 * float(np.log(f).sum()), len(f))
     log_s, log_not_s = log_chi2_tails(-2 * float(np.log1p(-f).sum()), len(f))
     return log_h, log_not_h, log_s, log_not_s

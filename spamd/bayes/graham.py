@@ -98,7 +98,7 @@ def combine(
 
     π = ω = ½ is note 004 eq. (13), ω = ½ its eq. (9), and π = ω gives (π/(1−π))^(1−n) Π pᵢ/(1−pᵢ).
     """
-    p = np.clip(probabilities, EXTREME, 1 - EXTREME)
+    p = np.minimum(np.maximum(probabilities, EXTREME), 1 - EXTREME)
     total = float(np.sum(np.log(p) - np.log1p(-p)))
     return logit(prior) + total - len(p) * logit(word_prior)
 
@@ -129,7 +129,7 @@ def probabilities(
         p = np.clip(p, 0.0001, 0.9999)
         p = np.where(good == 0, sure, np.where(bad == 0, 1 - sure, p))
     else:
-        p = np.clip(p, options.low, options.high)
+        p = np.minimum(np.maximum(p, options.low), options.high)
     # A label that was never trained says nothing about its tokens.
     if totals.spam == 0 or totals.ham == 0:
         return np.full(len(p), options.unknown)
