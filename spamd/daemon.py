@@ -38,10 +38,11 @@ HANDED_OVER = "WORKER_OF_SPAMD"
 EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
 READY = b"R"
 
-PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Before a crashed worker or job is started again: at once, then later and later."""
+PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
+"""Before a crashed worker or job is started again: at once, then later, but never so late that
+clients give up on the connections that wait in its queue."""
 
-STEADY_S = 60.0
+STEADY_S = 10.0
 """Who ran this long has recovered: its next failure counts as the first."""
 
 

@@ -35,7 +35,7 @@ from spamd.relay.replies import (
     reply_to,
 )
 from spamd.relay.urls import Listener
-from spamd.relay.watchdog import Watchdog
+from spamd.relay.watchdog import TimeLimit, Watchdog
 
 LINGER_S = 5.0
 """A client that reads gets our last words within this; then the connection is cut."""
@@ -107,6 +107,7 @@ class Connection(SMTP):
         self._listener = listener
         self.inbox = Inbox(loop)
         self.watchdog = Watchdog(loop, self._client_silent)
+        self._limit = TimeLimit(loop)
         self._out: list[bytes] = []
         self._writable: asyncio.Future[None] | None = None
         self._ticket: str | None = None
@@ -292,9 +293,14 @@ class Connection(SMTP):
         self._use(transport)  # what is in the inbox now came encrypted
         self.encrypted = True
 
+    def limited(self, timeout_s: float) -> TimeLimit:
+        """Limit the time that the session's task may spend in a `with` block."""
+        return self._limit.of(timeout_s)
+
     def end(self) -> None:
         """Give back what the session held; the session adds its own."""
         self.watchdog.stop()
+        self._limit.stop()
         if self.transport is not None:
             self.transport.close()
             self.loop.call_later(LINGER_S, self.transport.abort)

@@ -40,6 +40,8 @@ class Introduction(Connection):
         self._named: dict[bytes, bytes] = {}  # what XCLIENT said
         self._forwarded: dict[bytes, bytes] = {}  # what XFORWARD said of this transaction
         self._login: str | None = None
+        self._client: Client | None = None  # computed once for all messages of a session
+        self._known: tuple[object, ...] = ()
 
     # Greeting
 
@@ -222,6 +224,14 @@ class Introduction(Connection):
 
     def client(self) -> Client:
         """Return who the client is, as far as it or a trusted proxy has said."""
+        if self._forwarded:
+            return named_client(self._introduced(), self._forwarded) or self._introduced()
+        known = (self.helo, self.address, self.encrypted, self._login, self._extended)
+        if self._client is None or self._known != known:
+            self._client, self._known = self._introduced(), known
+        return self._client
+
+    def _introduced(self) -> Client:
         kind = "LMTP" if self._listener.lmtp else "ESMTP" if self._extended else "SMTP"
         client = Client(
             address=self.address,
@@ -232,9 +242,7 @@ class Introduction(Connection):
             login=self._login,
             protocol=kind,
         )
-        for found in (self._named, self._forwarded):
-            if found:
-                client = named_client(client, found) or client
-        if self._named and self.helo:
-            client = replace(client, helo=self.helo)
+        if self._named:
+            client = named_client(client, self._named) or client
+            client = replace(client, helo=self.helo or client.helo)
         return client

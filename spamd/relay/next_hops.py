@@ -283,12 +283,13 @@ def client_context(options: NextHopOptions) -> ssl.SSLContext | None:
     """
     if options.tls is NextHopTls.NONE:
         return None
-    try:
-        context = ssl.create_default_context(cafile=options.tls_ca_file or None)
-    except OSError as error:
-        raise ValueError(f"next_hop.tls_ca_file: {error}") from error
     if options.tls is NextHopTls.OPPORTUNISTIC or not options.tls_verify:
         # RFC 7435: encryption without proof of identity is better than none
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    return context
+        return context
+    try:
+        return ssl.create_default_context(cafile=options.tls_ca_file or None)
+    except OSError as error:
+        raise ValueError(f"next_hop.tls_ca_file: {error}") from error

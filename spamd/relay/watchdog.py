@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, Self
 
+from spamd.errors import DeadlineExceeded
+
 
 class Watchdog:
     """Calls `bark` once the deadline set last has passed; `calm` takes the deadline away."""
@@ -50,6 +52,52 @@ class Watchdog:
             return
         self._deadline = None
         self._bark()
+
+
+class TimeLimit:
+    """A time limit on a `with` block of the session's task, as `asyncio.timeout` is one.
+
+    It shares the lazy timer of `Watchdog`, so that a message whose verdict comes at once pays for
+    two assignments instead of a timer.
+
+    Raises:
+        DeadlineExceeded: out of the block, when the time is up.
+    """
+
+    __slots__ = ("_over", "_task", "_timeout_s", "_watchdog")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._watchdog = Watchdog(loop, self._end)
+        self._task: asyncio.Task[object] | None = None
+        self._timeout_s = 0.0
+        self._over = False
+
+    def of(self, timeout_s: float) -> Self:
+        """Set the limit of the next block."""
+        self._timeout_s = timeout_s
+        return self
+
+    def __enter__(self) -> None:
+        """Begin to count."""
+        self._over = False
+        self._task = asyncio.current_task()
+        self._watchdog.watch(self._timeout_s)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stop counting; a cancellation of our own becomes the error it stands for."""
+        self._watchdog.calm()
+        ours = self._over and self._task is not None and self._task.uncancel() <= 0
+        if ours and kind is asyncio.CancelledError:
+            raise DeadlineExceeded("the time for the verdict is up")
+
+    def stop(self) -> None:
+        """End the timer for good."""
+        self._watchdog.stop()
+
+    def _end(self) -> None:
+        self._over = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 class Heart:

@@ -33,7 +33,7 @@ async def test_ten_thousand_mails_amid_faults_are_neither_lost_nor_changed() -> 
 
             async def kill_workers() -> None:
                 while not over.is_set():
-                    await asyncio.sleep(chance.uniform(5.0, 10.0))
+                    await asyncio.sleep(chance.uniform(10.0, 20.0))
                     if running.supervisor.processes:
                         with suppress(ProcessLookupError):
                             os.kill(chance.choice(running.supervisor.processes), signal.SIGKILL)
