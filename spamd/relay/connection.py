@@ -142,8 +142,6 @@ class Connection(SMTP):
             if self._ticket is not None:
                 self._context.door.leave(self._ticket)
             return
-        if self.options.proxy_protocol and self._context.door.trusts(self.address):
-            self.transport.pause_reading()  # the header is taken from the socket itself
         self._handler_coroutine = self._context.spawn(self, self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -336,6 +334,9 @@ class Connection(SMTP):
         self.trusted = self._context.door.trusts(self.address)
         if self.transport is None or not self.options.proxy_protocol or not self.trusted:
             return
+        # The header is taken from the socket itself. Not sooner: asyncio before 3.11.5 begins to
+        # read after connection_made, paused or not.
+        self.transport.pause_reading()
         with self.transport.get_extra_info("socket").dup() as peer:
             try:
                 async with asyncio.timeout(self.options.proxy_header_s):
