@@ -1,10 +1,10 @@
 """HTML → what a reader sees, what is hidden from him, where the links lead.
 
 A scanner over the tags, no tree. Trees cost too much on hostile input: Lexbor took 7 s for 50,000
-nested `<div>` and 4 s for 20,000 `<b>` with differing attributes. The scanner follows the
-tokenisation rules of the WHATWG HTML standard (§13.2.5: comments, bogus comments, raw text,
-attributes) and those parts of tree construction that decide what is shown (void elements, implied
-end tags, inherited style). What hides text stands in `style`; `<title>` is hidden too.
+nested `<div>` and 4 s for 20,000 `<b>` with differing attributes. The scanner follows the tokenisation
+rules of the WHATWG HTML standard (§13.2.5: comments, bogus comments, raw text, attributes) and those
+parts of tree construction that decide what is shown (void elements, implied end tags, inherited
+style). What hides text stands in `style`; `<title>` is kept apart, as no mail reader shows it.
 
 Total, and linear in time: a tag longer than a limit ends at its first `>`, and what is known
 never to come any more is not searched for again.
@@ -27,7 +27,7 @@ _TAG_CHARS = 8_192  # browsers know no limit; real tags beyond it hold pictures 
 _ATTRIBUTE = re.compile(r"""([^\s=/"'>]{1,40})(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
 _STRIP = re.compile(r"<[^<>]*>")
 _TEXTUAL = frozenset({"textarea", "title", "xmp"})
-_RAW = _TEXTUAL | {"script", "style", "iframe", "noembed", "noframes"}
+_RAW = _TEXTUAL | {"script", "style", "iframe", "noembed"}
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _BREAKS = _names(
     "address article aside blockquote body br button caption center dd div dl dt fieldset footer"
@@ -58,12 +58,14 @@ class Page:
     """One HTML text as a reader meets it.
 
     text    visible, one line per block     hidden  what the reader is not shown
+    title   of the page, which no mail reader shows
     links   as written, in order (href, src, action …)
     split   words were split by comments, unknown or empty tags     cut  a limit or the end cut it
     """
 
     text: str
     hidden: str
+    title: str
     links: tuple[str, ...]
     split: bool
     cut: bool
@@ -76,6 +78,7 @@ def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - a froz
     return Page(
         text=_decoded(scan.shown),
         hidden=_decoded(scan.unseen),
+        title=_decoded(scan.title),
         links=tuple(scan.links),
         split=scan.split,
         cut=scan.cut,
@@ -103,6 +106,7 @@ class _Scan:
         self.limits = limits
         self.shown: list[str] = []
         self.unseen: list[str] = []
+        self.title: list[str] = []
         self.links: dict[str, None] = {}
         self.names = [""]  # the open elements, and how the text of each is shown
         self.styles = [style.ROOT]
@@ -243,7 +247,7 @@ class _Scan:
         if tag == "style":
             self.sheet.add(content)
         elif tag == "title":
-            self.unseen += content, "\n"
+            self.title += content, "\n"
         elif tag in _TEXTUAL and content:
             self._text(content)
         return source.find(">", close.start()) + 1 or len(source)

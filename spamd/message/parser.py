@@ -58,6 +58,7 @@ class Message:
     fields      of the message itself, in order     nested      fields of messages inside this one
     parts       the leaves, in order                containers  types of the multiparts, in order
     size_bytes  of the message as it came           defects     names of what was wrong, distinct
+    topmost     the first value of each field name
     """
 
     fields: tuple[Field, ...]
@@ -67,10 +68,11 @@ class Message:
     nested: tuple[Field, ...]
     size_bytes: int
     defects: tuple[str, ...]
+    topmost: dict[str, bytes]
 
     def first(self, name: str) -> bytes | None:
         """Return the value of the first field of that lower-case name."""
-        return next((field.value for field in self.fields if field.name == name), None)
+        return self.topmost.get(name)
 
     def all(self, name: str) -> list[bytes]:
         """Return the values of all fields of that lower-case name, topmost first."""
@@ -101,6 +103,7 @@ def parse(raw: bytes, limits: Limits = Limits()) -> Message:  # noqa: B008 - fro
         nested=tuple(walk.nested),
         size_bytes=len(raw),
         defects=tuple(walk.defects),
+        topmost={field.name: field.value for field in reversed(walk.fields)},
     )
 
 

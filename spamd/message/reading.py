@@ -55,7 +55,7 @@ class Reading:
 
     subject   decoded, normalised, without another filter's mark in front
     text      visible, normalised, URLs blanked        hidden  what the reader is not shown
-    links     URLs as written, distinct, in order
+    title     of HTML pages, which no reader shows     links   URLs as written, distinct, in order
     charsets  label or codec of each text part         tricks  names of the tricks found, distinct
     plain, pages  how many plain and HTML texts
     """
@@ -63,6 +63,7 @@ class Reading:
     subject: str
     text: str
     hidden: str
+    title: str
     links: tuple[str, ...]
     charsets: tuple[str, ...]
     attachments: tuple[Attachment, ...]
@@ -90,6 +91,7 @@ def read(message: Message, limits: Limits = Limits()) -> Reading:  # noqa: B008 
         subject=_TAGGED_SUBJECT.sub("", subject).strip(),
         text=text,
         hidden=hidden if not hidden.isspace() else "",
+        title=reader.normalized(reader.bounded("".join(reader.titles))),
         links=tuple(dict.fromkeys([*reader.links, *found]))[: limits.links],
         charsets=tuple(reader.charsets),
         attachments=tuple(reader.attachments),
@@ -107,6 +109,7 @@ class _Reader:
         self.limits = limits
         self.texts: list[str] = []
         self.hidden: list[str] = []
+        self.titles: list[str] = []
         self.links: dict[str, None] = {}
         self.charsets: list[str] = []
         self.attachments: list[Attachment] = []
@@ -196,6 +199,8 @@ class _Reader:
         page = html.render(text, self.limits)
         self.texts.append(self._without_data(self.normalized(self.bounded(page.text))))
         self.links |= dict.fromkeys(map(self.normalized, page.links))
+        if page.title:
+            self.titles.append(page.title)
         if page.hidden and not page.hidden.isspace():
             self.hidden.append(page.hidden)
         if page.split:

@@ -81,8 +81,9 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
         bag.add(found.links, Kind.LINK)
         if "shape" not in without:
             bag.add(found.shape, Kind.SHAPE)
-    if "hidden" not in without and reading.hidden:
-        bag.hidden(script.words(reading.hidden))
+    if "hidden" not in without:
+        bag.hidden("title", script.words(reading.title))
+        bag.hidden("hidden", script.words(reading.hidden))
     if "links" not in without and reading.links:
         links = shape.links(reading)
         bag.add(shape.link_tokens(links), Kind.LINK)
@@ -186,12 +187,13 @@ class _Bag:
         self._noted(Kind.TWIN)
         return start
 
-    def hidden(self, words: list[str]) -> None:
+    def hidden(self, mark: str, words: list[str]) -> None:
         """Add words that the reader is not shown."""
         kept = self._fitting([word for word in words if not word.isdigit()])
-        self.texts += [f"hidden:{word}" for word in kept]
+        self.texts += [f"{mark}:{word}" for word in kept]
         self._noted(Kind.HIDDEN)
-        self.tricks["hidden"] = None
+        if kept and mark == "hidden":
+            self.tricks["hidden"] = None
 
     def tokens(self) -> Tokens:
         """Return all that was added, merged, sorted and cut to the limit."""

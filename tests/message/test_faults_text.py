@@ -276,3 +276,6 @@ def test_b20_a_nameless_octet_stream_that_holds_text_is_read() -> None:
 
 def test_hidden_text_in_a_title_is_not_what_the_reader_sees() -> None:
     assert "secret" not in render("<title>secret</title>seen").text
+    raw = page("<title>Newsletter 7b</title>seen")
+    assert {"title:Newsletter", "title:7b"} <= tokens(raw)
+    assert "trick:hidden" not in tokens(raw)
