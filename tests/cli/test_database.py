@@ -103,3 +103,24 @@ def test_prune_counts_before_it_removes(taught: Spamd) -> None:
 
     assert (ran.code, ran.json["dry_run"], ran.json["removed"]) == (0, True, 0)
     assert taught("database", "prune", "--seen-in", "0").code == 64
+
+
+def test_each_command_says_in_words_what_it_did(taught: Spamd, home: Path) -> None:
+    pruned = taught("database", "prune").out
+    exported = taught("database", "export", "-").out
+    (home / "all.jsonl").write_text(exported)
+    reset = taught("database", "reset", "--yes").out
+    imported = taught("database", "import", "all.jsonl", "--json").json
+    verified = taught("database", "verify").out
+
+    assert "tokens went" in pruned
+    assert exported.count("\n") == 22
+    assert "has forgotten everything; backup: var/spamd.db.before-reset-" in reset
+    assert (imported["learned"], imported["complete"]) == (20, True)
+    assert verified.endswith("everything agrees\n")
+
+
+def test_a_missing_file_can_t_be_imported(taught: Spamd) -> None:
+    ran = taught("database", "import", "missing")
+
+    assert (ran.code, ran.err) == (3, "spamd: missing: No such file or directory\n")

@@ -164,3 +164,32 @@ def test_a_command_run_as_root_leaves_the_database_to_the_daemon_s_user(
     owners = {file.name: file.stat().st_uid for file in (home / "var").iterdir()}
     assert len(owners) >= 2
     assert set(owners.values()) == {65534}
+
+
+def test_a_bug_exits_3_and_says_that_it_is_one(spamd: Spamd) -> None:
+    # No command line can hold a NUL, so nobody has thought of what writing such a file says.
+    ran = spamd("database", "export", "a\0b")
+
+    assert ran.code == 3
+    assert ran.err.endswith("spamd: this is a bug: ValueError\n")
+
+
+def test_long_values_and_tables_are_toml_too(spamd: Spamd, home: Path) -> None:
+    (home / "a.toml").write_text(
+        '[next_hop.routes]\n"example.org" = "smtp://127.0.0.1:25"\n'
+        '[[feedback.accounts]]\nmaildir = "var"\nuser = "me"\n'
+    )
+    shown = spamd("config", "show", "--changed", "--config", "a.toml").out
+    (home / "b.toml").write_text(shown)
+
+    assert 'routes = { "example.org" = "smtp://127.0.0.1:25" }' in shown
+    assert spamd("config", "check", "b.toml").code == 0
+
+
+def test_a_faulty_file_is_reported_as_json(spamd: Spamd, home: Path) -> None:
+    (home / "bad.toml").write_text("[relay]\nworkers = 'x'\n")
+
+    ran = spamd("config", "check", "bad.toml", "--json")
+
+    assert ran.code == 78
+    assert ran.json["faults"] == ['bad.toml: relay.workers must be a whole number, not "x"']
