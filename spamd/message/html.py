@@ -1,10 +1,11 @@
 """HTML → what a reader sees, what is hidden from him, where the links lead.
 
 A scanner over the tags, no tree. Trees cost too much on hostile input: Lexbor took 7 s for 50,000
-nested `<div>` and 4 s for 20,000 `<b>` with differing attributes. The scanner follows the tokenisation
-rules of the WHATWG HTML standard (§13.2.5: comments, bogus comments, raw text, attributes) and those
-parts of tree construction that decide what is shown (void elements, implied end tags, inherited
-style). What hides text stands in `style`; `<title>` is kept apart, as no mail reader shows it.
+nested `<div>` and 4 s for 20,000 `<b>` with differing attributes. The scanner follows the
+tokenisation rules of the WHATWG HTML standard (§13.2.5: comments, bogus comments, raw text,
+attributes) and those parts of tree construction that decide what is shown (void elements, implied
+end tags, inherited style). What hides text stands in `style`; `<title>` is kept apart, as no mail
+reader shows it.
 
 Total, and linear in time: a tag longer than a limit ends at its first `>`, and what is known
 never to come any more is not searched for again.
