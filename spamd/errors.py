@@ -2,10 +2,12 @@
 
     SpamdError
     ├─ ConfigError              start-up only: one sentence with file and key, exit 78
-    ├─ TemporaryError           StorageUnavailable │ NextHopUnavailable │ DeadlineExceeded │ Overloaded
+    ├─ TemporaryError           StorageUnavailable │ NextHopUnavailable │ DeadlineExceeded
+    │                           │ Overloaded
     ├─ PermanentError           MessageTooLarge │ RoutingLoop │ BareNewline │ MessageRejected
     ├─ NextHopRefused(reply)    passed on word for word
-    └─ ProtocolError            LocalProtocolError (our bug) │ RemoteProtocolError (the peer broke the rules)
+    └─ ProtocolError            LocalProtocolError (our bug)
+                                │ RemoteProtocolError (the peer broke the rules)
 
 The content of a mail is never an error: a broken field, charset or boundary becomes a defect of the
 parsed message. What an SMTP client sees for each of these stands in one table, `relay/replies.py`.

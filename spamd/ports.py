@@ -1,8 +1,8 @@
 """What the use cases need of the outside world, in domain words.
 
-The relay asks an `Inspector`, training works on a `UnitOfWork`, everything that happens is told to an
-`Observer`, and time comes from a `Clock`. The real ones live in `scanning`, `storage` and `observe`;
-tests use the in-memory twins of `tests/fakes.py`.
+The relay asks an `Inspector`, training works on a `UnitOfWork`, everything that happens is told to
+an `Observer`, and time comes from a `Clock`. The real ones live in `scanning`, `storage` and
+`observe`; tests use the in-memory twins of `tests/fakes.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ class Observer(Protocol):
         ...
 
     def failed(self, event: str, error: BaseException, **details: str | float) -> None:
-        """Tell of a fault that someone should look at; the traceback goes to the log, never to a peer."""
+        """Tell of a fault to look at; the traceback goes to the log, never to a peer."""
         ...
 
 

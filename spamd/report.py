@@ -1,8 +1,8 @@
 """One `ScanReport` holds everything known about one scan.
 
-Header fields, SMTP reply, log line, metrics, history row and explanation are all rendered from it, so
-they can't disagree. The fields follow SpamAssassin's well-known shape, so that Sieve rules written
-for it work unchanged: `X-Spam-Status` begins with "Yes" or "No", `X-Spam-Flag: YES` stands on spam
+Header fields, SMTP reply, log line, metrics, history row and explanation are all rendered from it,
+so they can't disagree. The fields follow SpamAssassin's well-known shape, so that Sieve rules
+written for it work unchanged: `X-Spam-Status` begins with "Yes" or "No", `X-Spam-Flag: YES` stands on spam
 only.
 """
 
@@ -14,7 +14,7 @@ from spamd.bayes.decision import Action, Verdict
 from spamd.message.features import Features
 
 PROBABILITY_FLOOR = 1e-9
-"""Scores are log-odds of a probability clipped to [1e-9, 1 − 1e-9], hence between −20.7 and 20.7."""
+"""Scores are log-odds of a probability clipped to [1e-9, 1 − 1e-9]: from −20.7 to 20.7."""
 
 WANTED = {Verdict.HAM: "No", Verdict.UNSURE: "No", Verdict.UNSCANNED: "No", Verdict.SPAM: "Yes"}
 

@@ -1,7 +1,8 @@
 """What a message is to the mathematics: the one language that `message` and `bayes` share.
 
-`message` turns bytes into a `Sample`; `bayes` turns a `Sample` and the counts into a verdict. Neither
-knows the other. A `Sample` holds arrays only: the words themselves stay with `message.features.Features`.
+`message` turns bytes into a `Sample`; `bayes` turns a `Sample` and the counts into a verdict.
+Neither knows the other. A `Sample` holds arrays only: the words themselves stay with
+`message.features.Features`.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FIXED_POINT = 1024
-"""Continuous facts are integers in units of 1/1024, so that sums of them can be taken back exactly."""
+"""Continuous facts are integers in units of 1/1024: sums of them can be taken back exactly."""
 
 
 class Label(StrEnum):
@@ -51,7 +52,7 @@ class FactSchema:
 class Sample:
     """One message as arrays.
 
-    ids          int64[n], sorted ascending, distinct: the tokens' hashes (`message.tokens.token_id`)
+    ids          int64[n], ascending, distinct: the tokens' hashes (`message.tokens.token_id`)
     occurrences  uint8[n], 1 … `Limits.occurrences`: how often the message holds the token
     kinds        uint8[n], flags of `Kind`
     discrete     uint8[d], the index of the value of each discrete fact of the schema

@@ -1,11 +1,11 @@
 """The one way a message goes: bytes → features → evidence → verdict → report.
 
-`Scanner` is the plain use case (CPU work, no waiting); `ScanningInspector` is the same for the relay:
-it keeps the event loop free while a large message is taken apart, and remembers each report so that
-a mail which a person moves later is trained on exactly what was scored.
+`Scanner` is the plain use case (CPU work, no waiting); `ScanningInspector` is the same for the
+relay: it keeps the event loop free while a large message is taken apart, and remembers each report
+so that a mail which a person moves later is trained on exactly what was scored.
 
-The model may change between two scans but not during one: features may be extracted in a thread, the
-weighing (well under a millisecond) always happens on the loop that also refreshes the model.
+The model may change between two scans but not during one: features may be extracted in a thread,
+the weighing (well under a millisecond) always happens on the loop that also refreshes the model.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from spamd.ports import Clock, ScanLog
 from spamd.report import ScanReport
 
 INLINE_BYTES = 64 * 1024
-"""Up to this size features are extracted on the event loop: a few ms, less than a thread's hand-over
-costs in throughput. Larger messages go to a thread."""
+"""Up to this size features are extracted on the event loop: a few ms, less than a thread's
+hand-over costs in throughput. Larger messages go to a thread."""
 
 THREADS = 2
 """Large messages taken apart at a time: the interpreter lock lets more gain nothing."""
