@@ -2,6 +2,8 @@
 
 import pytest
 
+from spamd.message.tokenizer import TokenizerOptions
+
 from .helpers import mail, tokens, words
 
 CHINESE = "尊敬的客户：本公司可代开各类发票，税点优惠，欢迎来电咨询。联系人：李小姐"
@@ -95,3 +97,16 @@ def test_digits_for_letters_give_the_plain_word_as_well() -> None:
     assert {"Viagra", "pron", "Cialis", "piiis"} <= words(raw)
     assert "trick:leet" in tokens(raw)
     assert "trick:leet" not in tokens(mail("the i386 kernel 2.4 and B2B on h264"))
+
+
+def test_signs_that_stand_for_whole_phrases_are_no_bomb() -> None:
+    assert words(mail("before \ufdfa ﬁne")) == {"before", "fine"}
+
+
+def test_rare_control_characters_separate_words() -> None:
+    assert words(mail("one\x01two\x02three")) == {"one", "two", "three"}
+
+
+def test_a_mail_of_which_nothing_may_be_counted_has_no_tokens() -> None:
+    options = TokenizerOptions(without=frozenset({"headers", "shape", "links"}))
+    assert tokens(b"", options) == set()

@@ -1,5 +1,6 @@
 import pytest
 
+from spamd.message.charset import header_text
 from spamd.message.limits import Limits
 from spamd.message.mime import content_type, parameters, transfer_decode
 from spamd.message.parser import parse
@@ -133,3 +134,19 @@ def test_transfer_encodings_give_what_can_be_saved(
 @pytest.mark.parametrize("raw", [b"\xff\xfeS\x00", b"Subject: =?utf-8?B?!!!?= x\n\n"])
 def test_damaged_encoded_words_stay_as_written(raw: bytes) -> None:
     assert parse(raw).size_bytes == len(raw)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"=?utf-8?Q?ab?= =?iso-8859-1?Q?=FC?= cd", "abü cd"),
+        (b"=?utf-8?Q?a_b?=x=?utf-8?Q?c?=", "a bxc"),
+        (b"=?utf-8?B?YQ?=", "a"),
+        (b"=?utf-8?B?a?=", "a"),
+        (b"=?bogus?Q?caf=E9?=", "café"),
+        (b"=?utf-8*de?Q?=C3=BC?=", "ü"),
+        (b"a\n\tb", "a\tb"),
+    ],
+)
+def test_encoded_words_are_decoded(value: bytes, text: str) -> None:
+    assert header_text(value) == text

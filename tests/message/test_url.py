@@ -5,7 +5,7 @@ from spamd.message.reading import read
 from spamd.message.shape import host_tricks, links
 from spamd.message.url import Link, canonical_host, cut_out, registrable_domain, take_apart
 
-from .helpers import mail
+from .helpers import mail, page, tokens
 
 
 @pytest.mark.parametrize(
@@ -107,3 +107,20 @@ def test_a_host_has_one_spelling(host: str, canonical: str) -> None:
 def test_a_host_in_look_alike_letters_is_a_trick() -> None:
     reading = read(parse(mail("http://pаypal.example/ http://xn--bcher-kva.example/")))
     assert host_tricks(links(reading)) == ["look-alike-host"]
+
+
+def test_links_give_their_peculiarities_as_tokens() -> None:
+    found = tokens(
+        page(
+            "<a href='http://u:p@1.2.3.4:99/'>x</a><a href='cid:1'>y</a><a href='tel:5'>z</a>"
+            "<a href='mailto:Bob@Shop.example'>m</a>"
+        )
+    )
+    assert {"url:user", "url:address", "url:port:99", "url:scheme:cid", "url:scheme:tel"} <= found
+    assert {"url:shop.example", "url:bob", "url:scheme:mailto"} <= found
+
+
+def test_addresses_in_the_text_are_tokens() -> None:
+    found = tokens(mail("write to Ann.B@Example.org or @nobody or x@@y.example or a@b"))
+    assert "mail:ann.b@example.org" in found
+    assert sum(token.startswith("mail:") for token in found) == 1
