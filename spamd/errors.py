@@ -9,8 +9,8 @@
     └─ ProtocolError            LocalProtocolError (our bug)
                                 │ RemoteProtocolError (the peer broke the rules)
 
-The content of a mail is never an error: a broken field, charset or boundary becomes a defect of
-the parsed message. What an SMTP client sees for each of these stands in one table, `relay/replies.py`.
+The content of a mail is never an error: a broken field, charset or boundary becomes a defect of the
+parsed message. What an SMTP client sees for each of these stands in one table, `relay/replies.py`.
 """
 
 

@@ -52,7 +52,7 @@ class FactSchema:
 class Sample:
     """One message as arrays.
 
-    ids          int64[n], ascending, distinct: hashes (`message.tokens.token_id`)
+    ids          int64[n], ascending, distinct: the tokens' hashes (`message.tokens.token_id`)
     occurrences  uint8[n], 1 … `Limits.occurrences`: how often the message holds the token
     kinds        uint8[n], flags of `Kind`
     discrete     uint8[d], the index of the value of each discrete fact of the schema
