@@ -2,8 +2,8 @@
 
 Header fields, SMTP reply, log line, metrics, history row and explanation are all rendered from it,
 so they can't disagree. The fields follow SpamAssassin's well-known shape, so that Sieve rules
-written for it work unchanged: `X-Spam-Status` begins with "Yes" or "No", `X-Spam-Flag: YES` stands on spam
-only.
+written for it work unchanged: `X-Spam-Status` begins with "Yes" or "No", `X-Spam-Flag: YES` stands
+on spam only.
 """
 
 from collections.abc import Mapping
