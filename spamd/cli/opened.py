@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from getpass import getuser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import typer
 
@@ -17,6 +17,10 @@ from spamd.cli.session import Session
 from spamd.clock import WallClock
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spamd.bayes.model import Model
     from spamd.cli.extraction import Extracted
     from spamd.message.features import Features
     from spamd.ports import Lesson
@@ -47,6 +51,38 @@ async def opened(here: Session) -> "AsyncIterator[Store]":
         yield store
     finally:
         await store.close()
+
+
+class Words(Protocol):
+    """What scanning needs of the database."""
+
+    async def secret(self) -> bytes:
+        """Return the key of our message ids' check."""
+        ...
+
+    async def load_model(self, ids: "NDArray[np.int64]") -> "Model":
+        """Return a model that knows these tokens."""
+        ...
+
+
+@asynccontextmanager
+async def looked_up(here: Session) -> "AsyncIterator[Words]":
+    """Give what looks words up, in the quickest way that the database allows.
+
+    Raises:
+        ConfigError: the setting can't be right.
+        StorageUnavailable: the database does not answer.
+    """
+    from spamd.message.facts import SCHEMA
+    from spamd.storage.lookup import Lookup
+
+    settings = here.settings
+    lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
+    if lookup is not None:
+        yield lookup
+        return
+    async with opened(here) as store:
+        yield store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

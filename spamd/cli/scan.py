@@ -18,11 +18,10 @@ from spamd.errors import SpamdError
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
-    from spamd.cli.opened import Targets
+    from spamd.cli.opened import Targets, Words
     from spamd.message.features import Features
     from spamd.report import ScanReport
     from spamd.scanning import Scanner
-    from spamd.storage.store import Store
 
 T = TypeVar("T")
 
@@ -58,17 +57,17 @@ def scan(
 
 async def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
     from spamd.cli.extraction import extracted
-    from spamd.cli.opened import named, opened
+    from spamd.cli.opened import looked_up, named
 
     codes: list[ScanExit] = []
     size = mailboxes.size_bytes(paths)
-    async with opened(here) as store:
-        secret = await store.secret()
+    async with looked_up(here) as words:
+        secret = await words.secret()
         with progress("scanning", size) as advance:
             found = extracted(mailboxes.read(paths), here.settings.tokenizer)
             for batch in _batches(found):
                 readable = [one for one in batch if not isinstance(one, Unreadable)]
-                scanner = await _scanner(store, here, secret, [mail for _, mail in readable])
+                scanner = await _scanner(words, here, secret, [mail for _, mail in readable])
                 for one in batch:
                     if isinstance(one, Unreadable):
                         codes.append(_unscanned(one, as_json=as_json))
@@ -90,7 +89,7 @@ def _batches(found: Iterable[T]) -> Iterator[list[T]]:
 
 
 async def _scanner(
-    store: "Store", here: Session, secret: bytes, mails: Sequence["Features"]
+    words: "Words", here: Session, secret: bytes, mails: Sequence["Features"]
 ) -> "Scanner":
     """Return a scanner whose model knows the words of these mails."""
     import numpy as np
@@ -98,7 +97,7 @@ async def _scanner(
     from spamd.scanning import Scanner
 
     ids = [mail.sample.ids for mail in mails]
-    model = await store.load_model(np.unique(np.concatenate(ids or [np.zeros(0, np.int64)])))
+    model = await words.load_model(np.unique(np.concatenate(ids or [np.zeros(0, np.int64)])))
     return Scanner(
         model=lambda: model,
         decision=here.settings.decision,

@@ -24,12 +24,12 @@ from spamd.storage.engine import Database
 from spamd.storage.export import Imported, export_file, import_file, take_back_file
 from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
-from spamd.storage.options import DatabaseOptions
+from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.prune import Pruned, PruneOptions, prune
 from spamd.storage.reset import reset
 from spamd.storage.scans import Scans
 from spamd.storage.snapshot import Snapshot
-from spamd.storage.tables import SCHEMA, corpus
+from spamd.storage.tables import corpus
 from spamd.storage.verify import Findings, verify
 from spamd.storage.work import Resident, SqlUnitOfWork, load_model
 

@@ -33,9 +33,6 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-SCHEMA = "0002"
-"""The newest revision of the schema, as the migrations call it (a test compares)."""
-
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",

@@ -12,7 +12,7 @@ from spamd.errors import ConfigError
 from spamd.storage import migrate, tables
 from spamd.storage.engine import Database
 from spamd.storage.migrate import check_schema, downgrade, newest, upgrade
-from spamd.storage.options import DatabaseOptions
+from spamd.storage.options import SCHEMA, DatabaseOptions
 from tests.storage.mails import SPAM, Desk, FixedClock, counts, mail
 
 
@@ -38,7 +38,7 @@ async def test_the_steps_make_the_tables_of_the_code(database: Database) -> None
 
 
 def test_the_code_knows_the_newest_revision_without_the_migrations() -> None:
-    assert newest() == tables.SCHEMA
+    assert newest() == SCHEMA
 
 
 async def test_every_step_goes_down_and_up_again_with_data(desk: Desk, clock: FixedClock) -> None:

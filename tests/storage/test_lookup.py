@@ -1,0 +1,115 @@
+"""Words looked up without SQLAlchemy: the same model, and only where it is plainly right."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spamd.bayes.model import BayesOptions
+from spamd.clock import WallClock
+from spamd.errors import StorageUnavailable
+from spamd.message.facts import SCHEMA
+from spamd.message.features import extract
+from spamd.sample import Label
+from spamd.storage.lookup import Lookup
+from spamd.storage.options import DatabaseOptions
+from spamd.storage.store import Store
+from spamd.training import Trainer, TrainingOptions
+
+
+def mail(number: int) -> bytes:
+    words = " ".join(f"word{number * k % 37}" for k in range(1, 30))
+    return f"From: a{number}@example.org\nSubject: mail {number}\n\n{words}\n".encode()
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> DatabaseOptions:
+    return DatabaseOptions(url=f"sqlite:///{tmp_path}/spamd.db")
+
+
+async def opened(options: DatabaseOptions) -> Store:
+    return await Store.open(options, schema=SCHEMA, bayes=BayesOptions(), clock=WallClock())
+
+
+async def taught(options: DatabaseOptions, mails: int) -> Store:
+    store = await opened(options)
+    trainer = Trainer(unit_of_work=store.unit_of_work, clock=WallClock(), options=TrainingOptions())
+    for number in range(mails):
+        label = Label.SPAM if number % 3 else Label.HAM
+        await trainer.train([extract(mail(number))], label, source="cli", actor="me")
+    return store
+
+
+@pytest.mark.parametrize("mails", [0, 5, 80])
+async def test_the_model_is_the_one_that_the_store_loads(
+    options: DatabaseOptions, mails: int
+) -> None:
+    store = await taught(options, mails)
+    sample = extract(mail(7)).sample
+    lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
+
+    assert lookup is not None
+    mine, theirs = await lookup.load_model(sample.ids), await store.load_model(sample.ids)
+    secret = await store.secret()
+    await store.close()
+
+    rows = np.arange(len(sample.ids))
+    assert np.array_equal(mine.tokens.ids, theirs.tokens.ids)
+    assert np.array_equal(mine.tokens.counts(rows).cells, theirs.tokens.counts(rows).cells)
+    assert mine.totals == theirs.totals
+    assert mine.facts == theirs.facts
+    assert np.array_equal(mine.grams, theirs.grams)
+    assert np.array_equal(mine.fusion.values, theirs.fusion.values)
+    assert mine.weigh(sample).probability == theirs.weigh(sample).probability
+    assert await lookup.secret() == secret
+
+
+async def test_it_works_beside_an_open_daemon_and_without_one(options: DatabaseOptions) -> None:
+    store = await taught(options, 3)
+    lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
+    assert lookup is not None
+    beside = (await lookup.load_model(extract(mail(1)).sample.ids)).totals
+    await store.close()
+
+    assert (await lookup.load_model(extract(mail(1)).sample.ids)).totals == beside
+
+
+@pytest.mark.parametrize("content", [None, b"", b"this is no database" * 1000])
+def test_what_is_no_database_of_ours_is_left_to_the_store(
+    options: DatabaseOptions, content: bytes | None
+) -> None:
+    assert options.path is not None
+    if content is not None:
+        options.path.write_bytes(content)
+
+    assert Lookup.of(options, schema=SCHEMA, bayes=BayesOptions()) is None
+
+
+def test_another_server_is_left_to_the_store() -> None:
+    options = DatabaseOptions(url="postgresql://127.0.0.1/spamd")
+
+    assert Lookup.of(options, schema=SCHEMA, bayes=BayesOptions()) is None
+
+
+async def test_another_schema_is_left_to_the_store(options: DatabaseOptions) -> None:
+    import sqlite3
+
+    await (await opened(options)).close()
+    assert options.path is not None
+    connection = sqlite3.connect(options.path)
+    with connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0000'")
+    connection.close()
+
+    assert Lookup.of(options, schema=SCHEMA, bayes=BayesOptions()) is None
+
+
+async def test_a_database_that_vanishes_is_unavailable(options: DatabaseOptions) -> None:
+    await (await opened(options)).close()
+    lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
+    assert lookup is not None
+    assert options.path is not None
+    options.path.unlink()
+
+    with pytest.raises(StorageUnavailable):
+        await lookup.secret()
