@@ -92,12 +92,10 @@ async def _scanner(
     words: "Words", here: Session, secret: bytes, mails: Sequence["Features"]
 ) -> "Scanner":
     """Return a scanner whose model knows the words of these mails."""
-    import numpy as np
-
     from spamd.scanning import Scanner
+    from spamd.training import distinct
 
-    ids = [mail.sample.ids for mail in mails]
-    model = await words.load_model(np.unique(np.concatenate(ids or [np.zeros(0, np.int64)])))
+    model = await words.load_model(distinct(mail.sample.ids for mail in mails))
     return Scanner(
         model=lambda: model,
         decision=here.settings.decision,
