@@ -48,7 +48,7 @@ async def test_ten_thousand_mails_amid_faults_are_neither_lost_nor_changed() -> 
 
 
 @pytest.mark.timeout(1200)
-async def test_killed_at_twenty_moments_nothing_accepted_is_lost_and_the_database_agrees() -> None:
+async def test_smtp_c13_killed_at_twenty_moments_nothing_accepted_is_lost() -> None:
     chance = random.Random(13)
     async with FaultyNextHop() as next_hop:
         spamd = Spamd(f"smtp://127.0.0.1:{next_hop.port}", "relay.workers = 2")
