@@ -18,8 +18,9 @@ from spamd.errors import ConfigError, TemporaryError
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
-    from spamd.feedback.doctor import Finding, Setup
+    from spamd.feedback.doctor import Finding
     from spamd.feedback.doctor_hands import Hands
+    from spamd.feedback.doctor_mail import Setup
     from spamd.storage.store import Store
 
 SIGNS = {"fine": "ok  ", "warning": "WARN", "broken": "FAIL"}
@@ -163,7 +164,7 @@ def _setup(
     sender: str | None,
     wait_s: float,
 ) -> "Setup":
-    from spamd.feedback.doctor import Setup
+    from spamd.feedback.doctor_mail import Setup
 
     settings = here.settings
     listener = next(

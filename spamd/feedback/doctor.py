@@ -14,15 +14,15 @@ import smtplib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from email import message_from_bytes
-from email.utils import format_datetime
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import TemporaryError
 from spamd.feedback.doctor_hands import Found, Hands
+from spamd.feedback.doctor_mail import Setup, plain, send, smtp_cure
 from spamd.feedback.mailbox import MailboxError
 from spamd.feedback.service import LEASE
 from spamd.message.features import Features
@@ -55,28 +55,6 @@ class Finding:
     state: State
     seen: str
     cure: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """What is examined.
-
-    host, port   where the daemon takes mail
-    next_hop     as the settings say it, for people
-    database     likewise
-    recipient    whom the test mail goes to; sender: and whom it comes from
-    mark         a word that only this test mail holds
-    wait_s       how long a step may take
-    """
-
-    host: str
-    port: int
-    next_hop: str
-    database: str
-    recipient: str
-    sender: str
-    mark: str
-    wait_s: float = 15.0
 
 
 class Corrector(Protocol):
@@ -189,21 +167,19 @@ class Doctor:
         setup = self._setup
         step = "mail in"
         try:
-            reply = await asyncio.to_thread(_send, setup, self._with.clock.now())
+            reply = await asyncio.to_thread(send, setup, self._with.clock.now())
         except smtplib.SMTPRecipientsRefused as error:
             code, text = next(iter(error.recipients.values()))
-            said = f"{code} {_text(text)}"
+            said = f"{code} {plain(text)}"
             cure = "name somebody it knows: spamd doctor --recipient ADDRESS"
             raise BrokenError(
                 step,
                 f"{setup.recipient} is refused: {said}",
-                _smtp_cure(setup, said) if code < 500 else cure,
+                smtp_cure(setup, said) if code < 500 else cure,
             ) from error
         except smtplib.SMTPResponseException as error:
-            said = f"{error.smtp_code} {_text(error.smtp_error)}"
-            raise BrokenError(
-                step, f"the daemon answers {said}", _smtp_cure(setup, said)
-            ) from error
+            said = f"{error.smtp_code} {plain(error.smtp_error)}"
+            raise BrokenError(step, f"the daemon answers {said}", smtp_cure(setup, said)) from error
         except (OSError, smtplib.SMTPException) as error:
             raise BrokenError(
                 step,
@@ -372,41 +348,3 @@ DATABASE_CURE = "check database.url and that the database answers"
 
 def _fine(step: str, seen: str) -> Finding:
     return Finding(step=step, state=State.FINE, seen=seen)
-
-
-def _send(setup: Setup, now: datetime) -> str:
-    """Send the test mail; return the reply to its end."""
-    words = " ".join(f"{setup.mark}{number}" for number in range(12))
-    content = (
-        f"Message-ID: <{setup.mark}@spamd.doctor>\r\nDate: {format_datetime(now)}\r\n"
-        f"From: <{setup.sender}>\r\nTo: <{setup.recipient}>\r\n"
-        "Subject: test mail of spamd doctor\r\n\r\n"
-        f"This mail is removed in a moment. {words}\r\n"
-    ).encode()
-    with smtplib.SMTP(setup.host, setup.port, timeout=setup.wait_s) as session:
-        code, text = session.ehlo()
-        if code >= 400:
-            raise smtplib.SMTPHeloError(code, text)
-        code, text = session.mail(setup.sender)
-        if code >= 400:
-            raise smtplib.SMTPSenderRefused(code, text, setup.sender)
-        code, text = session.rcpt(setup.recipient)
-        if code >= 400:
-            raise smtplib.SMTPRecipientsRefused({setup.recipient: (code, text)})
-        code, text = session.data(content)
-        if code >= 400:
-            raise smtplib.SMTPDataError(code, text)
-    return f"{code} {_text(text)}"
-
-
-def _text(said: bytes | str) -> str:
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-    return " ".join(text.split())
-
-
-def _smtp_cure(setup: Setup, said: str) -> str:
-    if "4.4.1" in said:
-        return f"the next hop is down: start it, or check next_hop.url ({setup.next_hop})"
-    if said.startswith("4"):
-        return "try again in a moment; the daemon's log says what keeps it"
-    return "check who may relay: relay and next hop must take mail from this machine"

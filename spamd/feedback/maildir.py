@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -139,24 +139,13 @@ class MaildirMailbox:
         if start is None:
             old = baseline or cursor is not None
             start = await asyncio.to_thread(self._first_cursor, folder, listing, old)
-        end = Cursor(
-            account=self.key,
-            folder=folder.name,
-            validity=listing.inode,
-            next_uid=0,
-            modseq=0,
-            messages=len(listing.names),
-            first_look=start.first_look,
-            marked="",
-            time=self._clock.now(),
-        )
         return News(
             folder=folder,
             keys=keys,
             marked=marked,
             unseen=gap,
             start=start,
-            end=end,
+            end=replace(start, messages=len(listing.names), time=self._clock.now()),
             numbered=False,
         )
 

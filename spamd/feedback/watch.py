@@ -169,7 +169,8 @@ class Watcher:
                     lost.append(cursor)
         # The inbox goes last: while it has no cursor, the account counts as new.
         for news in sorted(found, key=lambda news: news.folder.place is Place.INBOX):
-            await self._memory.mailboxes.save(news.start, self._mailbox.key, {})
+            if cursors.get(news.folder.name) != news.start:
+                await self._memory.mailboxes.save(news.start, self._mailbox.key, {})
         for name in gone:
             await self._memory.mailboxes.forget(self._mailbox.key, name)
         return found
