@@ -133,7 +133,7 @@ async def test_idle_and_slow_connections_leave_room_and_time_for_others(
             await drip
         for talk in idle:
             await talk.close()
-        # Twice the quiet value, with a floor: below it the numbers are a busy machine's scheduler's.
+        # Twice the quiet value, with a floor below which a busy machine's scheduler decides.
         assert p99(busy) < max(2 * p99(quiet), 0.5)
 
 

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from spamd.bayes.decision import Action, Verdict
+from spamd.message.features import extract
+from spamd.message.tokenizer import TokenizerOptions
 from spamd.relay.data import unstuffed
 from spamd.relay.options import BareNewlines, OnFault
 from tests.fakes import REJECT, SPAM, FakeInspector, fake_report
@@ -273,3 +275,13 @@ async def test_a_field_value_can_not_add_a_field() -> None:
         assert await (await running.talk()).deliver() == QUEUED
         assert below_our_fields(hop.messages[0]) == LETTER
         assert b"\r\nBcc:" not in hop.messages[0]
+
+
+@pytest.mark.parametrize(
+    "field", [b"X-Spam-Status: No, tests=[BAYES_00]", b"X-Spam-Flag: YES", b"X-Spam-Level: *****"]
+)
+def test_c17_what_other_filters_said_is_no_evidence(field: bytes) -> None:
+    options = TokenizerOptions()
+    with_field, without = extract(field + b"\r\n" + LETTER, options), extract(LETTER, options)
+    assert list(with_field.sample.ids) == list(without.sample.ids)
+    assert with_field.digest == without.digest
