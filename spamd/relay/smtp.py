@@ -181,6 +181,8 @@ class SmtpSession:
         except BaseException:
             self._wire.abort()  # never let a part pass for the whole
             raise
+        if count == 1:
+            return [first]
         return [first, *await self._further(count - 1, deadline - loop.time())]
 
     def close(self) -> None:
