@@ -186,7 +186,7 @@ def fit(history: ScoreHistory, options: FusionOptions) -> FusionWeights:
         return float(np.logaddexp(0.0, -y * (x @ at)).sum() + (rho * pull) @ pull / 2)
 
     least = objective(w)
-    for _ in range(50):
+    for _ in range(50):  # pragma: no branch - it converges in about ten
         p = 0.5 * (1 + np.tanh(x @ w / 2))
         gradient = x.T @ (p - (y > 0)) + rho * (w - prior)
         hessian = (x.T * (p * (1 - p))) @ x + np.diag(rho)

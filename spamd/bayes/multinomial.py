@@ -16,6 +16,7 @@ Sources: notes 000 (smoothed estimators), 001 (their maximum-likelihood derivati
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,13 +122,8 @@ def contributions(
 
 def divisor(spoke: int, length: Length) -> float:
     """Return what the sum over `spoke` tokens is divided by."""
-    match length:
-        case Length.NONE:
-            return 1.0
-        case Length.SQRT:
-            return float(np.sqrt(max(1, spoke)))
-        case Length.FULL:
-            return float(max(1, spoke))
+    n = float(max(1, spoke))
+    return {Length.NONE: 1.0, Length.SQRT: sqrt(n), Length.FULL: n}[length]
 
 
 def score(

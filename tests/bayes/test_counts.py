@@ -45,6 +45,10 @@ def test_merging_replaces_known_rows_and_keeps_the_others() -> None:
     assert table.counts(table.find(ids([-7, 5, 6, 9, 1]))).spam.tolist() == [1, 1, 4, 4, 0]
 
 
+def test_counts_are_as_long_as_their_tokens() -> None:
+    assert len(TokenCounts.zeros(3)) == 3
+
+
 def test_an_unknown_token_has_zero_counts() -> None:
     table = TokenTable(ids([1]), TokenCounts.of_cells(np.ones((1, 5), dtype=np.int32)))
 

@@ -3,7 +3,7 @@ import pytest
 
 from spamd.bayes.decision import DecisionOptions, Verdict, decide
 from spamd.bayes.evidence import explain, without
-from spamd.bayes.fusion import FusionOptions
+from spamd.bayes.fusion import HEADS, FusionOptions, FusionWeights
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import Label, Sample
 from tests.bayes.samples import ids_of, new_model, sample_of, teach
@@ -69,6 +69,27 @@ def test_no_more_clues_are_told_than_asked_for() -> None:
     told = explain(trained(), sample_of("buy", "now", "dear", "all"), limit=2)
 
     assert max(len(head.clues) for head in told.heads) == 2
+
+
+@pytest.mark.parametrize("clues", [1, 3, 4, 5, 6, 7, 9, 11])
+def test_the_flip_names_the_fewest_clues_that_suffice_however_many(clues: int) -> None:
+    model = new_model(BayesOptions(decision=FEW, fusion=FusionOptions(heads=("multinomial",))))
+    words = [f"pill{number}" for number in range(clues)]
+    for _ in range(30):
+        teach(model, sample_of(*words), Label.SPAM)
+        teach(model, sample_of("dear", "all"), Label.HAM)
+    model.fusion = FusionWeights.of([0.0, 0.0, 9.0] + [0.0] * (len(HEADS) - 2), 60)
+    sample = sample_of(*words, "dear", "all")
+    told = explain(model, sample)
+
+    assert told.flip is not None
+    gone = np.array(told.flip.without, dtype=np.intp)
+    rest, one_less = (
+        decide(model.weigh(without(sample, cut)).probability, model.totals, FEW).verdict
+        for cut in (gone, gone[:-1])
+    )
+    assert rest is told.flip.verdict is not told.decision.verdict
+    assert one_less is told.decision.verdict
 
 
 def test_taking_out_the_clues_named_flips_the_verdict_and_one_less_does_not() -> None:

@@ -145,6 +145,22 @@ def test_graham_reads_only_the_kinds_it_is_told_to() -> None:
     assert score == pytest.approx(log(0.05 / 9.05))
 
 
+# Multinomial and Fisher
+
+
+def test_both_read_only_the_kinds_they_are_told_to() -> None:
+    kinds = np.array([Kind.WORD, Kind.PAIR], dtype=np.uint8)
+    once, only = np.ones(2, dtype=np.uint8), int(Kind.WORD)
+    counts, first = counts_of((0, 9), (9, 0)), counts_of((0, 9))
+
+    told = MultinomialOptions(kinds=only)
+    alone = multinomial.score(first, once[:1], kinds[:1], TEN, MultinomialOptions())
+    assert multinomial.score(counts, once, kinds, TEN, told) == pytest.approx(alone)
+
+    alone = fisher.score(first, kinds[:1], TEN, FisherOptions())
+    assert fisher.score(counts, kinds, TEN, FisherOptions(kinds=only)) == pytest.approx(alone)
+
+
 # Multinomial
 
 
@@ -350,6 +366,10 @@ def test_rare_common_and_unseen_tokens_are_hardly_believed() -> None:
 def test_confidence_is_per_token_and_reads_the_kinds_wanted() -> None:
     kinds = np.array([Kind.WORD, Kind.PAIR], dtype=np.uint8)
 
+    other = ConfidenceOptions(exponent=6.0000001)
+    assert confidence.score(counts_of((9, 1)), words(1), TEN, other) == pytest.approx(
+        confidence.score(counts_of((9, 1)), words(1), TEN, ConfidenceOptions())
+    )
     both = confidence.score(counts_of((9, 0), (9, 0)), words(2), TEN, ConfidenceOptions())
     one = confidence.score(
         counts_of((9, 0), (0, 9)), kinds, TEN, ConfidenceOptions(kinds=int(Kind.WORD))

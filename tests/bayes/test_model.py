@@ -89,6 +89,18 @@ def test_counts_do_not_depend_on_the_order_of_lessons(
     assert state(models[0])[:4] == state(models[1])[:4]
 
 
+def test_a_lesson_restored_from_a_journal_is_as_it_was_learned() -> None:
+    model = trained()
+    sample = sample_of("buy", "dear", "pill2", grams=(1, 7))
+    effect = teach(model, sample, Label.SPAM, b"key")
+    learned = state(model)
+
+    model.unlearn(sample, Label.SPAM, effect, b"key")
+    model.restore(sample, Label.SPAM, effect, b"key")
+
+    assert state(model) == learned
+
+
 def test_every_score_is_finite_before_and_after_training() -> None:
     model = new_model()
     empty, strange = sample_of(), sample_of("a", grams=(1, 2**32 - 1))
