@@ -11,13 +11,22 @@ starts again with growing pauses. A lost connection loses nothing: the next look
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from spamd.errors import TemporaryError
 from spamd.feedback.learn import Candidate, Extract, Tally, Teacher
-from spamd.feedback.mailbox import Folder, FolderError, Head, Mailbox, MailboxError, News
+from spamd.feedback.mailbox import (
+    Folder,
+    FolderError,
+    Head,
+    Mailbox,
+    MailboxError,
+    News,
+    unreadable,
+)
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.rule import NOWHERE, Event
 from spamd.feedback.sighting import Context, Judge, Seen, VanishedError, places
@@ -77,6 +86,8 @@ class Watcher:
         self._unseen = NOWHERE
         self._unseen_before = NOWHERE
         self._wait_in: Folder | None = None
+        self._chunk = options.chunk
+        self._losses: Counter[tuple[str, str]] = Counter()
 
     async def run(self) -> None:
         """Watch until cancelled; what fails is told to the observer and tried again."""
@@ -100,15 +111,21 @@ class Watcher:
             pause = min(pause * 2, self._options.retry_most_s)
 
     async def once(self) -> Tally:
-        """Look once, with open and close; what fails stands in the tally."""
-        try:
-            await self._mailbox.open()
-            return await self.look()
-        except (MailboxError, TemporaryError) as error:
-            self._observer.failed("account.lost", error, account=self._mailbox.key)
-            return Tally(faults=[str(error)])
-        finally:
-            await self._mailbox.close()
+        """Look once, with open and close; what fails stands in the tally.
+
+        A mail that makes the server hang up is found and parked, which takes some connections.
+        """
+        while True:
+            losses = self._losses.total(), self._chunk
+            try:
+                await self._mailbox.open()
+                return await self.look()
+            except (MailboxError, TemporaryError) as error:
+                self._observer.failed("account.lost", error, account=self._mailbox.key)
+                if losses == (self._losses.total(), self._chunk):
+                    return Tally(faults=[str(error)])
+            finally:
+                await self._mailbox.close()
 
     async def look(self) -> Tally:
         """Look at everything that changed since the last look, and learn.
@@ -126,8 +143,9 @@ class Watcher:
         self._unseen_before, self._unseen = self._unseen, NOWHERE
         for news in found:
             self._note_gap(news.folder, gap=news.unseen)
-        for batch in _batches(found, self._options.chunk):
+        for batch in _batches(found, self._chunk):
             await self._read(batch, tally)
+        self._chunk = self._options.chunk
         for news in found:
             await self._memory.mailboxes.save(news.end, self._mailbox.key, {})
         if tally.examined:
@@ -208,10 +226,32 @@ class Watcher:
 
     async def _heads(self, portion: Portion) -> list[Seen]:
         news = portion.news
-        heads = await self._mailbox.heads(news.folder, portion.keys, news.start)
+        try:
+            heads = await self._mailbox.heads(
+                news.folder, self._bearable(news.folder, portion.keys), news.start
+            )
+        except MailboxError:
+            self._note_loss(news.folder, portion.keys)
+            raise
+        heads = [*heads, *self._unbearable(news.folder, portion.keys)]
         if portion.event is Event.ARRIVED:
             self._note_gap(news.folder, gap=len(heads) < len(portion.keys))
         return [Seen(folder=news.folder, head=head, event=portion.event) for head in heads]
+
+    def _note_loss(self, folder: Folder, keys: Sequence[str]) -> None:
+        """Remember what was asked for when the connection ended; ask for less the next time."""
+        if len(keys) == 1:
+            self._losses[folder.name, keys[0]] += 1
+        self._chunk = max(1, min(self._chunk, len(keys)) // 20)
+
+    def _bearable(self, folder: Folder, keys: Sequence[str]) -> list[str]:
+        limit = self._options.attempts
+        return [key for key in keys if self._losses[folder.name, key] < limit]
+
+    def _unbearable(self, folder: Folder, keys: Sequence[str]) -> list[Head]:
+        """Return heads for mails that make the server hang up each time they are read."""
+        lost = set(keys) - set(self._bearable(folder, keys))
+        return [unreadable(key, "the connection ends when it is read") for key in sorted(lost)]
 
     def _note_gap(self, folder: Folder, *, gap: bool) -> None:
         if gap:
@@ -259,10 +299,11 @@ class Watcher:
             tally.skipped["vanished"] += 1
             return None
         except Exception as error:
-            if isinstance(error, (MailboxError, TemporaryError)) and not isinstance(
-                error, FolderError
-            ):
-                raise  # the account or the database, not this mail
+            if isinstance(error, TemporaryError):
+                raise
+            if isinstance(error, MailboxError) and not isinstance(error, FolderError):
+                self._note_loss(seen.folder, [seen.head.key])
+                raise
             await self._park(seen, attempt, error, tally)
             return None
         if candidate is None:
@@ -303,7 +344,13 @@ class Watcher:
     async def _retry_one(
         self, parked: Parked, folder: Folder, cursor: Cursor, tally: Tally
     ) -> None:
-        heads = await self._mailbox.heads(folder, [parked.uid], cursor)
+        bearable = self._bearable(folder, [parked.uid])
+        try:
+            found = await self._mailbox.heads(folder, bearable, cursor)
+        except MailboxError:
+            self._note_loss(folder, [parked.uid])
+            raise
+        heads = [*found, *self._unbearable(folder, [parked.uid])]
         seen = [Seen(folder=folder, head=head, event=Event.ARRIVED) for head in heads]
         failed = tally.parked
         await self._learn(seen, tally, parked.attempts + 1)

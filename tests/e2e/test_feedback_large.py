@@ -84,7 +84,7 @@ def fill(server: Dovecot, memory: Path) -> None:
         session.select("Junk")  # Dovecot makes the folder
     folder = server.maildir("alice") / ".Junk" / "cur"
     for number in range(MAILS):
-        path = folder / f"{1_700_000_000 + number}.M{number}P1.host,S=200:2,S"
+        path = folder / f"{1_700_000_000 + number}.M{number}P1.host:2,S"
         path.write_bytes(
             b"Message-ID: <%d@old.test>\nDate: Tue, 14 Nov 2023 12:00:00 +0000\n"
             b"From: <a%d@old.test>\nTo: <alice@our.test>\nSubject: number %d\n\nOld.\n"

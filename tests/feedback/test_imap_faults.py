@@ -16,7 +16,7 @@ from tests.feedback.conftest import Account
 from tests.feedback.fakes import FakeMailboxes
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.tap import Tap
-from tests.feedback.world import bench_at, mail, only, world_at
+from tests.feedback.world import ServerClock, bench_at, mail, only, world_at
 from tests.servers.dovecot import DovecotFactory
 
 READING = {
@@ -321,3 +321,69 @@ async def test_e21_bytes_that_are_no_text_pass(account: Account) -> None:
         world.owner.move("raw", "INBOX", "Junk")
         await world.look()
         assert only(world.taught())[1] is Label.SPAM
+
+
+@pytest.mark.parametrize("part", ["HEADER", "BODY.PEEK[]"])
+async def test_e16_a_mail_that_makes_the_server_hang_up_is_parked_and_the_others_are_read(
+    part: str,
+) -> None:
+    head = mail("some mail").partition(b"\r\n\r\n")[0].decode().replace("some", "some{0}")
+
+    def one(uid: int, rest: str) -> str:
+        text = head.format(uid) + "\r\n\r\n"
+        name = "BODY[HEADER.FIELDS (X)]" if "HEADER" in rest else "BODY[]<0>"
+        return f"* {uid} FETCH (UID {uid} FLAGS () {name} {{{len(text)}}}\r\n{text})"
+
+    def answer(tag: str, rest: str) -> list[str] | None:
+        words = rest.split(" ")
+        held = 40 if "Junk" in rest else 0
+        match words[0]:
+            case "STATUS":
+                state = f"MESSAGES {held} UIDNEXT {held + 1} UIDVALIDITY 1"
+                return [f"* STATUS {words[1]} ({state})", f"{tag} OK done"]
+            case "EXAMINE":
+                return [
+                    f"* {held} EXISTS",
+                    "* OK [UIDVALIDITY 1] x",
+                    f"* OK [UIDNEXT {held + 1}] x",
+                    f"{tag} OK done",
+                ]
+            case "UID" if words[1] == "SEARCH":
+                found = "" if "KEYWORD" in rest else " ".join(map(str, range(1, 41)))
+                return [f"* SEARCH {found}", f"{tag} OK done"]
+            case "UID":
+                uids = [int(uid) for uid in words[2].split(",")]
+                if 17 in uids and part in rest:
+                    return None
+                return [*(one(uid, rest) for uid in uids), f"{tag} OK done"]
+            case _:
+                return plain(tag, rest)
+
+    with ScriptedImap(answer) as server:
+        account = AccountOptions(
+            host="127.0.0.1", port=server.port, tls=Tls.NONE, user="a", password="x"
+        )
+        async with bench_at(account, reachable=False) as bench:
+            await bench.mailboxes.save(watched_before(bench.mailbox.key, "INBOX"), "", {})
+            await bench.mailboxes.save(watched_before(bench.mailbox.key, "Junk"), "", {})
+            tally = await bench.watcher.once()
+            parked = await bench.mailboxes.parked()
+        assert tally.faults == []
+        assert [(row.folder, row.uid) for row in parked] == [("Junk", "17")]
+        assert "the connection ends" in parked[0].reason
+        assert bench.mailboxes.rows[bench.mailbox.key, "Junk"].next_uid == 41
+
+
+def watched_before(account: str, folder: str) -> Cursor:
+    """Return the cursor of an empty folder that was looked at before."""
+    return Cursor(
+        account=account,
+        folder=folder,
+        validity=1,
+        next_uid=1,
+        modseq=0,
+        messages=0,
+        first_look=1,
+        marked="",
+        time=ServerClock().now(),
+    )
