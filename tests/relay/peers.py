@@ -278,6 +278,12 @@ class Running:
     def port(self) -> int:
         return self.relay.addresses[0][1]
 
+    async def empty(self) -> None:
+        """Wait until no session is left."""
+        async with asyncio.timeout(WAIT_S):
+            while self.relay._sessions:  # noqa: ASYNC110 - they end by themselves
+                await asyncio.sleep(0.01)
+
     async def talk(self, *, greeting: bool = True, listener: int = 0) -> Talk:
         talk = await Talk.to(self.relay.addresses[listener][1], greeting=greeting)
         self.talks.append(talk)
