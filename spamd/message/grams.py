@@ -32,7 +32,8 @@ def gram_source(message: Message, reading: Reading, limits: Limits, *, route: bo
         if field.name in _FIELDS and (route or not field.name.startswith(_ROUTE))
     ]
     room = limits.gram_bytes
-    lines.append(reading.text[:room])
+    # A line end counts as a blank: a bare CR is the one here and the other behind the relay.
+    lines.append(reading.text[:room].replace("\n", " "))
     return "\n".join(lines).encode()[:room]
 
 
