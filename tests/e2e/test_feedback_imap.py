@@ -60,8 +60,9 @@ def test_a_mail_moved_to_junk_changes_the_running_verdict_within_five_seconds(
 ) -> None:
     daemon = start()
     wait_until(lambda: daemon.events("account.opened"), what="the account is watched")
-    daemon.send(strange(1))
-    before = probability(delivered(daemon.dovecot, "wombat 1")[0])
+    daemon.send(strange(0))
+    daemon.send(strange(1))  # the numbers are words too: what they do alone is no lesson
+    before = max(probability(delivered(daemon.dovecot, f"wombat {n}")[0]) for n in (0, 1))
     with daemon.dovecot.login() as session:
         moved_at = time.monotonic()
         Owner(session).move("wombat 1", "INBOX", "Junk")
@@ -72,7 +73,7 @@ def test_a_mail_moved_to_junk_changes_the_running_verdict_within_five_seconds(
         daemon.send(strange(number))
         now = probability(delivered(daemon.dovecot, f"wombat {number}")[0])
         number += 1
-        return now > before + 0.01
+        return now > before + 0.01 and bool(daemon.lessons())
 
     wait_until(changed, what="the verdict changes", deadline_s=20, pause_s=0.2)
     took_s = time.monotonic() - moved_at
@@ -97,7 +98,7 @@ def test_d29_a_lesson_of_the_command_line_reaches_the_running_daemon(
         daemon.send(strange(number))
         now = probability(delivered(daemon.dovecot, f"wombat {number}")[0])
         number += 1
-        return now > before + 0.01
+        return now > before + 0.01 and bool(daemon.lessons())
 
     wait_until(changed, what="the verdict changes", deadline_s=5, pause_s=0.2)
 
