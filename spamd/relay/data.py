@@ -8,6 +8,7 @@ What is stored is the wire form as it came, so it can go on unchanged. A fault w
 large, disk full) does not stop the reading: the client hears of it at its end of data, in step.
 """
 
+import asyncio
 from collections.abc import Iterator
 
 from spamd.errors import BareNewline, MessageTooLarge, SpamdError
@@ -40,7 +41,7 @@ class Intake:
         """Tell whether it is more than twice too large: then the connection may be closed."""
         return self.received_bytes > 2 * self._limit_bytes
 
-    def finish(self, bare_newlines: BareNewlines) -> Letter:
+    async def finish(self, bare_newlines: BareNewlines) -> Letter:
         """Return the letter; who calls it must close it.
 
         Raises:
@@ -49,7 +50,7 @@ class Intake:
         if self.fault is None and self._bare and bare_newlines is BareNewlines.REJECT:
             self.fault = BareNewline("bare CR or LF")
         if self.fault is None and self._bare:
-            self._normalize()
+            await self._normalize()
         if self.fault is not None:
             self.close()
             raise self.fault
@@ -79,11 +80,12 @@ class Intake:
         self.fault = fault
         self._letter.close()
 
-    def _normalize(self) -> None:
+    async def _normalize(self) -> None:
         crooked, self._letter = self._letter, Letter(self._budget)
         try:
             for block in normalized(crooked.blocks()):
                 self._letter.append(block)
+                await asyncio.sleep(0)  # others have their turn between two blocks
             if not self._letter.ends_line:
                 self._letter.append(b"\r\n")
         except SpamdError as error:

@@ -59,7 +59,7 @@ class HandOver:
         letter: Letter | None = None
         report: ScanReport | None = None
         try:
-            letter = intake.finish(self._context.relay.bare_newline)
+            letter = await intake.finish(self._context.relay.bare_newline)
             head = self._head(letter)
             report = await self._judged(letter)
             _obey(report)
@@ -84,7 +84,7 @@ class HandOver:
         desk = self._context.desk
         limit = self._context.relay.inspect_bytes
         try:
-            letter = intake.finish(self._context.relay.bare_newline)
+            letter = await intake.finish(self._context.relay.bare_newline)
             if desk is None or letter.size_bytes > limit:
                 raise MessageTooLarge("report above relay.inspect_bytes")  # noqa: TRY301 - answered like all faults
             actor = self._envelope.sender.decode("ascii", "replace")

@@ -9,49 +9,33 @@ result is a lone dot.
     "a LF . LF b CRLF"      →  "a CRLF .. CRLF b CRLF"
     "CRLF . LF b CRLF"      →  "CRLF .. CRLF b CRLF"
     "CRLF . CR CRLF"        →  "CRLF ..␣ CRLF"
+
+Whole blocks are repaired by replacing, not line by line: 50 MB of bare LF must not stop the others.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 
-_BARE = re.compile(
-    rb"(?<=\r\n)\.(?=\n|\r(?!\n))"  # a lone dot, or one before a bare CR
-    rb"|(?<!\r)\n(\.?)"  # bare LF, and the dot that begins the next line
-    rb"|\r(?!\n)"  # bare CR
-)
-_UNDECIDED = (b"\r\n.\r", b"\r\n.", b"\r", b"\n")
+_UNDECIDED = (b"\r\n.\r", b"\r\n.\n", b"\r\n.", b"\r\n", b"\r", b"\n")
 """Ends of a block whose treatment depends on what follows, the longest first."""
-
-
-def _repaired(match: re.Match[bytes]) -> bytes:
-    found = match[0]
-    if found == b".":
-        return b".."
-    if found == b"\r":
-        return b" "
-    return b"\r\n.." if match[1] else b"\r\n"
 
 
 def normalized(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the wire form of a message without bare CR and LF, in blocks of about the same size."""
-    before = b"\r\n"  # the start of the message is the start of a line
-    held = b""
+    held = b"\r\n"  # the start of the message is the start of a line
+    surplus = 2
     for block in blocks:
-        text = before + held + block
-        undecided = next((len(end) for end in _UNDECIDED if text.endswith(end)), 0)
-        decided = max(len(before), len(text) - undecided)
-        held = text[decided:]
-        yield b"".join(_repair(text, len(before), decided))
-        before = text[max(0, decided - 2) : decided]
-    yield b"".join(_repair(before + held, len(before), len(before) + len(held)))
+        text = held + block
+        held = next((end for end in _UNDECIDED if text.endswith(end)), b"")
+        done = _repaired(text[: len(text) - len(held)])
+        yield done[surplus:]
+        surplus = max(0, surplus - len(done))
+    yield _repaired(held)[surplus:]
 
 
-def _repair(text: bytes, start: int, end: int) -> Iterator[bytes]:
-    """Yield the repaired pieces of text[start:end]; what stands around it is only looked at."""
-    for match in _BARE.finditer(text, start):
-        if match.start() >= end:
-            break
-        yield text[start : match.start()]
-        yield _repaired(match)
-        start = match.end()
-    yield text[start:end]
+def _repaired(text: bytes) -> bytes:
+    """Return a piece of a message, which does not hold CRLF.CRLF, in whole lines."""
+    # A dot behind a bare LF gets a second one: first behind each LF, then not behind CRLF.
+    text = text.replace(b"\n.", b"\n..").replace(b"\r\n..", b"\r\n.")
+    # A lone dot in front of a bare LF or CR would become a line of its own.
+    text = text.replace(b"\r\n.\n", b"\r\n..\n").replace(b"\r\n.\r", b"\r\n..\r")
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b" ").replace(b"\n", b"\r\n")

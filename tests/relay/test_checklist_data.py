@@ -356,6 +356,24 @@ async def test_smtp_d17_empty_lines_do_not_stall_other_sessions() -> None:
         assert longest_s < 0.5
 
 
+@pytest.mark.parametrize("sign", [b"\n", b"\r", b"\n.", b"\r\n.a"])
+async def test_smtp_d17_a_flood_of_newlines_is_repaired_in_time(sign: bytes) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url) as running:
+        talk, other = await running.talk(), await running.talk()
+        loop = asyncio.get_running_loop()
+        await talk.begin()
+        await talk.send(b"Subject: x\r\n\r\nbare\n" + sign * 5_000_000 + b"\r\n.\r\n")
+        started, longest_s = loop.time(), 0.0
+        answer = asyncio.ensure_future(talk.reply())
+        while not answer.done():
+            began = loop.time()
+            await other.say(b"NOOP")
+            longest_s = max(longest_s, loop.time() - began)
+        assert (await answer).startswith(b"250 ")
+        assert longest_s < 1.0
+        assert loop.time() - started < 10
+
+
 FORGED = (
     b"X-Spam-Status: No, score=-99\r\nFrom: a@x.test\r\nx-SPAM-flag: NO\r\n"
     b"X-Spam-Report: one\r\n\ttwo\r\n three\r\nSubject: hello\r\nX-Spam-Status: No\r\n\r\n"
@@ -515,7 +533,10 @@ async def test_smtp_d24_a_next_hop_that_drops_all_the_same_is_451() -> None:
 
 async def test_smtp_d24_nothing_comes_between_data_and_the_final_dot() -> None:
     hop = ScriptedNextHop(answers={"DATA": Do.NOTHING})
-    async with hop, relay(hop.url, next_hop={"keepalive_s": 0.01}) as running:
+    async with (
+        hop,
+        relay(hop.url, next_hop={"keepalive_s": 0.01, "data_timeout_s": 0.5}) as running,
+    ):
         talk = await running.talk()
         await talk.begin()
         await hop.until(lambda: "NOOP" in hop.verbs)

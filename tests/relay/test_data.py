@@ -67,6 +67,25 @@ def test_normalized_mail_has_whole_lines_only_and_no_early_end(
     assert result == b"".join(normalized([body]))
 
 
+RULES = re.compile(
+    rb"(?<=\r\n)\.(?=\n|\r(?!\n))"  # a lone dot in front of a bare LF or CR
+    rb"|(?<!\r)\n(\.?)"  # bare LF, and the dot that begins the next line
+    rb"|\r(?!\n)"  # bare CR
+)
+
+
+def by_the_rules(match: re.Match[bytes]) -> bytes:
+    if match[0] == b".":
+        return b".."
+    return b" " if match[0] == b"\r" else b"\r\n.." if match[1] else b"\r\n"
+
+
+@given(body=SIGNS)
+def test_normalizing_follows_the_rules_for_each_newline(body: bytes) -> None:
+    if END_OF_DATA not in b"\r\n" + body + b"\r\n":
+        assert b"".join(normalized([body])) == RULES.sub(by_the_rules, b"\r\n" + body)[2:]
+
+
 @given(body=SIGNS)
 def test_normalizing_whole_lines_changes_nothing(body: bytes) -> None:
     lines = body.replace(b"\r", b"").replace(b"\n", b"\r\n")
@@ -98,29 +117,29 @@ def test_chunks_become_the_same_message_however_they_are_cut(body: bytes, sizes:
 
 
 @given(body=SIGNS)
-def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
+async def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
     shared = budget()
     intake = DataIntake(shared, 10_000)
     intake.feed(body + END_OF_DATA)
     try:
-        intake.finish(BareNewlines.NORMALIZE).close()
+        (await intake.finish(BareNewlines.NORMALIZE)).close()
     finally:
         intake.close()
     assert shared == budget()
 
 
 @pytest.mark.parametrize("size", [101, 200, 5000])
-def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
+async def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
     shared = budget()
     intake = DataIntake(shared, 100)
     intake.feed(b"x" * size + END_OF_DATA)
     with pytest.raises(MessageTooLarge):
-        intake.finish(BareNewlines.REJECT)
+        await intake.finish(BareNewlines.REJECT)
     assert shared == budget()
 
 
-def test_bare_newlines_are_refused_when_so_set() -> None:
+async def test_bare_newlines_are_refused_when_so_set() -> None:
     intake = DataIntake(budget(), 10_000)
     intake.feed(b"one\ntwo" + END_OF_DATA)
     with pytest.raises(BareNewline):
-        intake.finish(BareNewlines.REJECT)
+        await intake.finish(BareNewlines.REJECT)
