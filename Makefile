@@ -1,5 +1,6 @@
 # What this checkout can do. Every target makes .venv as far as it needs it; PYTHON=… names another
-# interpreter than python3, TESTS=… and PYTEST_FLAGS=… choose tests, BENCH=… parts of the benchmarks.
+# interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS="-n 2 --dist worksteal" runs two at a
+# time, BENCH=… chooses parts of the benchmarks.
 .DEFAULT_GOAL := help
 .PHONY: help run test check fix bench test-image pins clean
 
