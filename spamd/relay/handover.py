@@ -9,6 +9,7 @@ is told 250 only when the next hop said so; an unknown outcome is 451: a repeat 
 is not (RFC 1047).
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from spamd.bayes.decision import Action, Verdict
@@ -33,6 +34,9 @@ from spamd.relay.replies import Reply, reply, reply_to
 from spamd.relay.spool import Letter
 from spamd.report import ScanReport
 from spamd.sample import Label
+
+LARGE_HEAD_BYTES = 64 * 1024
+"""A larger header section is gone through in a thread: 4 MB of tiny fields would take a second."""
 
 _MIXED = reply(451, "4.3.0 Not all recipients could be served, please try again later")
 
@@ -63,7 +67,7 @@ class HandOver:
             head = self._head(letter)
             report = await self._judged(letter)
             _obey(report)
-            outgoing = self._outgoing(letter, head, report)
+            outgoing = await self._outgoing(letter, head, report)
             connection.committing = True
             replies = await self._next_hop.deliver(
                 outgoing, self._envelope.recipients, deadline - connection.loop.time()
@@ -139,10 +143,14 @@ class HandOver:
             raise TemporaryError("no verdict") from fault
         return inspector.unscanned(_public(fault), letter.size_bytes)
 
-    def _outgoing(self, letter: Letter, head: bytes, report: ScanReport) -> Outgoing:
-        fields = render(report.fields(), b"\r\n")
+    async def _outgoing(self, letter: Letter, head: bytes, report: ScanReport) -> Outgoing:
+        fields = self._trace() + render(report.fields(), b"\r\n")
+        if len(head) <= LARGE_HEAD_BYTES:
+            marked = strip_and_prepend(head, fields)
+        else:
+            marked = await asyncio.to_thread(strip_and_prepend, head, fields)
         return Outgoing(
-            head=strip_and_prepend(head, self._trace() + fields),
+            head=marked,
             letter=letter,
             start=len(head),
             sender=self._envelope.sender,

@@ -358,7 +358,7 @@ async def test_smtp_d17_empty_lines_do_not_stall_other_sessions() -> None:
 
 @pytest.mark.parametrize("sign", [b"\n", b"\r", b"\n.", b"\r\n.a"])
 async def test_smtp_d17_a_flood_of_newlines_is_repaired_in_time(sign: bytes) -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url) as running:
+    async with ScriptedNextHop() as hop, relay(hop.url, max_turns_without_mail=10**6) as running:
         talk, other = await running.talk(), await running.talk()
         loop = asyncio.get_running_loop()
         await talk.begin()
@@ -372,6 +372,24 @@ async def test_smtp_d17_a_flood_of_newlines_is_repaired_in_time(sign: bytes) -> 
         assert (await answer).startswith(b"250 ")
         assert longest_s < 1.0
         assert loop.time() - started < 10
+
+
+async def test_smtp_d17_a_header_of_a_million_fields_does_not_stall_other_sessions() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, max_turns_without_mail=10**6) as running:
+        talk, other = await running.talk(), await running.talk()
+        loop = asyncio.get_running_loop()
+        await talk.begin()
+        wire = b"a:\r\n" * 1_000_000 + b"\r\nx\r\n"
+        await talk.send(wire + b".\r\n")
+        longest_s = 0.0
+        answer = asyncio.ensure_future(talk.reply())
+        while not answer.done():
+            began = loop.time()
+            await other.say(b"NOOP")
+            longest_s = max(longest_s, loop.time() - began)
+        assert (await answer).startswith(b"250 ")
+        assert below_our_fields(hop.messages[0]) == wire
+        assert longest_s < 1.0
 
 
 FORGED = (
