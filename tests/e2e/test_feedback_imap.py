@@ -73,7 +73,7 @@ def test_a_mail_moved_to_junk_changes_the_running_verdict_within_five_seconds(
         daemon.send(strange(number))
         now = probability(delivered(daemon.dovecot, f"wombat {number}")[0])
         number += 1
-        return now > before + 0.01 and bool(daemon.lessons())
+        return now > before + 0.2 and bool(daemon.lessons())
 
     wait_until(changed, what="the verdict changes", deadline_s=20, pause_s=0.2)
     took_s = time.monotonic() - moved_at
@@ -98,9 +98,9 @@ def test_d29_a_lesson_of_the_command_line_reaches_the_running_daemon(
         daemon.send(strange(number))
         now = probability(delivered(daemon.dovecot, f"wombat {number}")[0])
         number += 1
-        return now > before + 0.01 and bool(daemon.lessons())
+        return now > before + 0.2 and bool(daemon.lessons())
 
-    wait_until(changed, what="the verdict changes", deadline_s=5, pause_s=0.2)
+    wait_until(changed, what="the verdict changes", deadline_s=20, pause_s=0.2)
 
 
 def test_a_rescue_from_junk_is_learned_as_scanned_and_can_be_taken_back(
