@@ -17,11 +17,12 @@ import pytest
 
 from tests.e2e.feedback_daemon import CHECKOUT, Daemon
 from tests.feedback.world import Owner
+from tests.memory import run_measured
 from tests.servers.base import wait_until
 from tests.servers.dovecot import Dovecot, DovecotFactory
 
 MAILS = 100_000
-MEMORY_KIB = 200 * 1024
+MEMORY_BYTES = 200 * 2**20
 
 
 @dataclass(frozen=True)
@@ -29,27 +30,21 @@ class Ran:
     """What one run said, and the most memory it held."""
 
     said: dict[str, object]
-    memory_kib: int
+    memory_bytes: int
     seconds: float
 
 
-def start(daemon: Daemon, output: Path) -> subprocess.Popen[bytes]:
-    with output.open("wb") as out:
-        return subprocess.Popen(
-            [sys.executable, "-m", "spamd", "feedback", "once", "--json", "--config",
-             str(daemon.config)],
-            cwd=CHECKOUT, stdout=out, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+def command(daemon: Daemon) -> list[str]:
+    config = str(daemon.config)
+    return [sys.executable, "-m", "spamd", "feedback", "once", "--json", "--config", config]
 
 
 def run(daemon: Daemon, output: Path) -> Ran:
     started = time.monotonic()
-    process = start(daemon, output)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, output.read_text()
-    said = json.loads(output.read_bytes())
-    return Ran(said, usage.ru_maxrss, time.monotonic() - started)
+    note = output.with_suffix(".peak")
+    code, peak = run_measured(command(daemon), cwd=CHECKOUT, output=output, note=note)
+    assert code == 0, output.read_text()
+    return Ran(json.loads(output.read_bytes()), peak, time.monotonic() - started)
 
 
 def next_uid(daemon: Daemon) -> int:
@@ -113,7 +108,7 @@ def test_e12_a_huge_folder_is_read_in_little_memory_and_resumed_after_a_kill(
     daemon = Daemon(server)
     try:
         daemon.configure()
-        first = start(daemon, tmp_path / "first")
+        first = subprocess.Popen(command(daemon), cwd=CHECKOUT, stdout=subprocess.DEVNULL)
         wait_until(lambda: next_uid(daemon) > MAILS // 10, what="a tenth is read", deadline_s=600)
         first.send_signal(signal.SIGKILL)
         first.wait()
@@ -121,12 +116,12 @@ def test_e12_a_huge_folder_is_read_in_little_memory_and_resumed_after_a_kill(
         assert MAILS // 10 < reached < MAILS
         second = run(daemon, tmp_path / "second")
         assert second.said["examined"] == MAILS - reached + 1
-        assert second.memory_kib < MEMORY_KIB
+        assert second.memory_bytes < MEMORY_BYTES
         with patient_login(server) as session:
             Owner(session).move("number 99999", "Junk", "INBOX")
         third = run(daemon, tmp_path / "third")
         assert (third.said["examined"], third.said["learned"]) == (1, {"ham": 1})
-        assert third.memory_kib < MEMORY_KIB
+        assert third.memory_bytes < MEMORY_BYTES
         fourth = run(daemon, tmp_path / "fourth")
         assert (fourth.said["examined"], fourth.said["learned"]) == (0, {})
         print(second, third, fourth)
