@@ -1,28 +1,38 @@
-"""`spamd evaluate`: how good the filter is on labelled mail."""
+"""`spamd evaluate`: how good the filter is on labelled mail, and what attacks do to it."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from spamd.cli import rates
 from spamd.cli.exits import UsageProblem
-from spamd.cli.output import console, counted, json_line, line, note, stages
-from spamd.cli.session import session
+from spamd.cli.output import json_line, note, stages
+from spamd.cli.session import Session, session
+from spamd.errors import ConfigError, SpamdError
 
 if TYPE_CHECKING:
-    from spamd.evaluation.protocol import EvaluationResult
-    from spamd.evaluation.rates import Rates
+    from spamd.bayes.model import BayesOptions
+    from spamd.evaluation.index import LabelledMail
+    from spamd.evaluation.material import Progress
+    from spamd.evaluation.protocol import EvaluationOptions
+    from spamd.message.tokenizer import TokenizerOptions
 
-RATES = (
-    ("1-ROCA %", "roca", "{:.4f}"),
-    ("ham→spam %", "ham_misclassified", "{:.2f}"),
-    ("spam→ham %", "spam_misclassified", "{:.2f}"),
-    ("unsure %", "unsure", "{:.2f}"),
-    ("lam %", "lam", "{:.2f}"),
-    ("missed at 0.1", "spam_missed", "{:.2f}"),
-    ("calibration", "calibration_error", "{:.4f}"),
-    ("errors", "errors", "{:d}"),
-)
+AS_SET = "as set"
+"""The name of the settings that are in force, beside those of --compare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be measured, on which mail, with which settings; `settings` by their names."""
+
+    mail: "Sequence[LabelledMail]"
+    unseen: "Sequence[LabelledMail]"
+    settings: "dict[str, tuple[BayesOptions, TokenizerOptions]]"
+    options: "EvaluationOptions"
+    seeds: tuple[int | None, ...]
 
 
 def evaluate(
@@ -44,17 +54,56 @@ def evaluate(
             " later; cross: k-fold."
         ),
     ] = "online",
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Shuffle the order by this seed.")
-    ] = None,
     delay: Annotated[
         int, typer.Option(metavar="N", help="Messages until a label arrives, with delayed.")
     ] = 100,
     folds: Annotated[int, typer.Option(metavar="N", help="Parts, with cross.")] = 10,
+    seeds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Shuffle the order by this seed; several times for several orders and their mean."
+            ' "index" is the order as it stands.',
+        ),
+    ] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SECTION.KEY=VALUE",
+            help="Try this setting beside yours, over the same orders. Again for a third; several"
+            " keys, separated by blanks, are one.",
+        ),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GROUP",
+            help="Leave tokens out: route (Received, Date, Message-ID, list, reply and X- fields),"
+            " headers, pairs, twins, links, shape, tricks, hidden.",
+        ),
+    ] = None,
+    unseen: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="INDEX", help="Learn all of the mail, then judge this other mail unseen."
+        ),
+    ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the curves into this SVG file.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg", help="Draw ROC, reliability and learning curve into this file."
+        ),
     ] = None,
     *,
+    attack: Annotated[
+        bool,
+        typer.Option(
+            "--attack",
+            help="Learn two thirds, then attack: good words, hidden text, disguised words,"
+            " poisoned and wrong lessons.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure how good the filter is on labelled mail.
@@ -63,70 +112,110 @@ def evaluate(
     mail. Rates are in percent. 1-ROCA is the chance that a ham looks more like spam than a spam
     does; "missed at 0.1" is the spam that gets through when one ham in a thousand may be lost.
     """
-    from spamd.errors import ConfigError, SpamdError
     from spamd.evaluation.curves import picture
     from spamd.evaluation.index import gather, read_index
     from spamd.evaluation.protocol import EvaluationOptions, Protocol
-    from spamd.evaluation.protocol import evaluate as run
 
+    several = bool(compare) or len(seeds or ()) > 1
     if bool(index) == bool(spam or ham) or bool(spam) != bool(ham):
         raise UsageProblem("give either INDEX, or both --spam and --ham", context)
-    settings = session(context).settings
-    try:
-        options = EvaluationOptions(
-            protocol=Protocol(protocol), seed=seed, delay=delay, folds=folds
+    if attack + bool(unseen) + several > 1:
+        raise UsageProblem(
+            "--attack, --unseen, and several --seed or --compare are tried one at a time", context
         )
+    if plot is not None and (attack or plot.suffix != ".svg"):
+        problem = "an attack has no curves" if attack else f"{plot} must end in .svg"
+        raise UsageProblem(f"--plot: {problem}", context)
+    try:
+        orders = tuple(_seed(text) for text in seeds or ("index",))
+        options = EvaluationOptions(
+            protocol=Protocol(protocol),
+            seed=orders[0],
+            delay=delay,
+            folds=folds,
+            route="route" not in (without or ()),
+        )
+        settings = _settings(session(context), compare or (), frozenset(without or ()))
     except ValueError as error:
         raise UsageProblem(str(error), context) from error
     try:
-        mail = read_index(index) if index else gather(spam or [], ham or [])
+        wish = Wish(
+            mail=read_index(index) if index else gather(spam or [], ham or []),
+            unseen=read_index(unseen) if unseen else (),
+            settings=settings,
+            options=options,
+            seeds=orders,
+        )
         with stages() as told:
-            result = run(mail, options, settings.bayes, settings.tokenizer, told)
+            found = _attacked(wish, told) if attack else _measured(wish, told, several=several)
     except ConfigError as error:  # of the mail, not of the settings
         raise SpamdError(str(error)) from error
-    if plot is not None:
-        plot.write_text(picture({"fused": result.fused, **result.heads}), encoding="utf-8")
-        note(f"curves drawn into {plot}")
     if as_json:
-        json_line(result.to_json())
+        json_line(found.as_json)
     else:
-        _print(result)
+        found.show()
+    if plot is not None:
+        plot.write_text(picture(found.runs, found.beside), encoding="utf-8")
+        note(f"curves drawn into {plot}")
 
 
-def _print(result: "EvaluationResult") -> None:
-    from spamd.evaluation.thresholds import suggest
+def _seed(text: str) -> int | None:
+    """Return the seed that a word of the command line names.
 
-    spam = int(result.fused.spam.sum())
-    line(
-        f"{counted(len(result.fused), 'message')}: {len(result.fused) - spam:,} ham, {spam:,} spam;"
-        f" {result.protocol}, order of the {result.order}"
+    Raises:
+        ValueError: it is neither a number nor "index".
+    """
+    if text == "index":
+        return None
+    if not text.isdecimal():
+        raise ValueError(f'--seed {text}: a seed is a number, or "index" for the order as it is')
+    return int(text)
+
+
+def _settings(
+    here: Session, compare: Sequence[str], without: frozenset[str]
+) -> "dict[str, tuple[BayesOptions, TokenizerOptions]]":
+    """Return the settings in force and those beside them, by name.
+
+    Raises:
+        ConfigError: a setting of --compare is wrong.
+        ValueError: there is no such group of tokens.
+    """
+    found = {}
+    for name in (AS_SET, *compare):
+        settings = here.settings if name == AS_SET else here.varied(name.split())
+        tokenizer = replace(settings.tokenizer, without=settings.tokenizer.without | without)
+        found[name] = (settings.bayes, tokenizer)
+    return found
+
+
+def _attacked(wish: Wish, told: "Progress") -> rates.Report:
+    from spamd.evaluation.attack import AttackOptions, attack
+
+    options = AttackOptions(seed=wish.seeds[0])
+    return rates.of_attacks(attack(wish.mail, options, *wish.settings[AS_SET], told))
+
+
+def _measured(wish: Wish, told: "Progress", *, several: bool) -> rates.Report:
+    from spamd.evaluation.compare import compare
+    from spamd.evaluation.material import prepare
+    from spamd.evaluation.protocol import run, transfer
+
+    options = wish.options
+    material = {
+        tokenizer: prepare(wish.mail, tokenizer, route=options.route, progress=told)
+        for _, tokenizer in wish.settings.values()
+    }
+    bayes, tokenizer = wish.settings[AS_SET]
+    if wish.unseen:
+        other = prepare(wish.unseen, tokenizer, route=options.route, progress=told)
+        return rates.of_result(transfer(material[tokenizer], other, options, bayes, told))
+    if not several:
+        return rates.of_result(run(material[tokenizer], options, bayes, told))
+    return rates.of_comparisons(
+        [
+            comparison
+            for name, (bayes, tokenizer) in wish.settings.items()
+            for comparison in compare(material[tokenizer], {name: bayes}, wish.seeds, options, told)
+        ]
     )
-    rows = {"fused": result.rates, **result.head_rates()}
-    _table("", rows)
-    _table("the product over time", result.windows())
-    bounds = result.intervals()
-    line("95 % bounds of the fused rates")
-    for title, name, _form in RATES:
-        if name in bounds:
-            line(f"  {title:<14} {bounds[name].low:.4f} … {bounds[name].high:.4f}")
-    line('\nCut-offs for decision.spam_cutoff that this mail supports (with rule = "cutoffs")')
-    for found in suggest(result.fused):
-        line(
-            f"  lose at most {found.wished:g} % of ham: {found.spam_cutoff:.4f}"
-            f"  loses {found.ham_lost} here (true loss below {found.ham_lost_at_most:.2f} %),"
-            f" misses {found.spam_missed:.2f} % of spam"
-        )
-
-
-def _table(title: str, rows: "dict[str, Rates]") -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for heading, _, _ in RATES:
-        table.add_column(heading, justify="right")
-    for name, rates in rows.items():
-        cells = [form.format(getattr(rates, field)) for _, field, form in RATES]
-        table.add_row(name, *cells, style="bold" if name == "fused" else "")
-    console().print(table)

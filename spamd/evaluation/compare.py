@@ -8,8 +8,9 @@ Differences between orders are larger than most differences between settings, so
 paired: every setting goes through every order.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import fmean, stdev
 
 from spamd.bayes.model import BayesOptions
 from spamd.evaluation.material import Material, Progress, silent
@@ -29,6 +30,16 @@ class Comparison:
         """The product's rates, averaged over the orders."""
         return mean([result.rates for result in self.results])
 
+    @property
+    def spread(self) -> Rates:
+        """How far the product's rates differ between the orders, as standard deviations."""
+        return deviation([result.rates for result in self.results])
+
+    def better_than(self, other: "Comparison") -> int:
+        """Return in how many orders the 1-ROCA of the product is below that of another setting."""
+        pairs = zip(self.results, other.results, strict=True)
+        return sum(mine.rates.roca < theirs.rates.roca for mine, theirs in pairs)
+
     def heads(self) -> dict[str, Rates]:
         """Return the rates of each head, averaged over the orders."""
         found = [result.head_rates() for result in self.results]
@@ -46,6 +57,7 @@ class Comparison:
             "name": self.name,
             "orders": [result.order for result in self.results],
             "fused": self.mean.to_json(),
+            "spread": self.spread.to_json(),
             "heads": {name: rates.to_json() for name, rates in self.heads().items()},
             "windows": {name: rates.to_json() for name, rates in self.windows().items()},
             "each": [result.rates.to_json() for result in self.results],
@@ -69,14 +81,14 @@ def compare(
 
 def mean(rates: Sequence[Rates]) -> Rates:
     """Return the average of each rate; errors are rounded to whole messages."""
-    size = len(rates)
-    return Rates(
-        roca=sum(one.roca for one in rates) / size,
-        ham_misclassified=sum(one.ham_misclassified for one in rates) / size,
-        spam_misclassified=sum(one.spam_misclassified for one in rates) / size,
-        unsure=sum(one.unsure for one in rates) / size,
-        lam=sum(one.lam for one in rates) / size,
-        spam_missed=sum(one.spam_missed for one in rates) / size,
-        calibration_error=sum(one.calibration_error for one in rates) / size,
-        errors=round(sum(one.errors for one in rates) / size),
-    )
+    return _each(rates, fmean)
+
+
+def deviation(rates: Sequence[Rates]) -> Rates:
+    """Return the standard deviation of each rate from one order to the next; 0 of one order."""
+    return _each(rates, lambda values: stdev(values) if len(values) > 1 else 0.0)
+
+
+def _each(rates: Sequence[Rates], of: Callable[[Sequence[float]], float]) -> Rates:
+    found = {field.name: of([getattr(one, field.name) for one in rates]) for field in fields(Rates)}
+    return Rates(**found | {"errors": round(found["errors"])})  # type: ignore[arg-type] # the only int

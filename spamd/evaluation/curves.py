@@ -1,11 +1,13 @@
 """Three pictures of an evaluation as one SVG: ROC, reliability, learning curve.
 
 Written by hand because three panels of lines need no plotting library. The ROC has logarithmic
-axes, as the TREC spam tracks draw it: all that matters lies in a corner. Runs share the panels.
+axes, as the TREC spam tracks draw it: all that matters lies in a corner. Runs share the panels. A
+dot of the reliability diagram is the larger the more messages it stands for; on the diagonal a
+probability keeps what it promises.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from math import log10
 
@@ -17,8 +19,27 @@ from spamd.evaluation.rates import Outcomes, reliability
 SIZE, GAP, TOP = 300, 70, 40
 """Side of a panel, space between panels, space above them; pixels."""
 
-COLOURS = ("#1b6ca8", "#c8553d", "#2a9d5c", "#8a5fbf", "#b8860b", "#5c6670")
+COLOURS = (
+    "#10476f",
+    "#d1603d",
+    "#3aa876",
+    "#8a5fbf",
+    "#c99a1c",
+    "#7a8690",
+    "#5aa9e6",
+    "#b0416e",
+    "#6b4226",
+)
 """Told apart by people who don't tell red from green: they differ in lightness."""
+
+DASHES = ("", "6 3", "2 2")
+"""Lines of the first round of colours, of the second, and of all after it."""
+
+LEGEND_COLUMNS, LEGEND_LINE = 3, 18
+"""Names of runs side by side, one below each panel, and the height of their lines."""
+
+NAME_CHARS = 50
+"""Of a run's name; more would reach into the next one."""
 
 LEAST_PERCENT = 0.01
 """The lower end of the logarithmic axes; a rate of 0 is drawn there."""
@@ -42,21 +63,26 @@ class Panel:
     x_marks: Sequence[float]
     y_marks: Sequence[float]
     lines: Mapping[str, Points]
-    dots: bool = False
+    sizes: Mapping[str, Sequence[float]] = field(default_factory=dict)
     diagonal: bool = False
 
 
-def picture(runs: Mapping[str, Outcomes]) -> str:
-    """Return the SVG document for these runs."""
-    panels = (_roc(runs), _reliability(runs), _learning(runs))
+def picture(runs: Mapping[str, Outcomes], beside: Mapping[str, Outcomes] | None = None) -> str:
+    """Return the SVG document for these runs.
+
+    Those `beside` are drawn thinner and without a reliability: heads promise no probability.
+    """
+    every = {**runs, **(beside or {})}
+    panels = (_roc(every), _reliability(runs), _learning(every))
+    styles = {
+        name: _style(number, 2.4 if beside and name in runs else 1.4)
+        for number, name in enumerate(every)
+    }
     width = GAP + len(panels) * (SIZE + GAP)
-    height = TOP + SIZE + 60 + 18 * len(runs)
-    body = "".join(_drawn(panel, GAP + i * (SIZE + GAP)) for i, panel in enumerate(panels))
+    height = TOP + SIZE + 60 + LEGEND_LINE * -(-len(every) // LEGEND_COLUMNS)
+    body = "".join(_drawn(panel, GAP + i * (SIZE + GAP), styles) for i, panel in enumerate(panels))
     legend = "".join(
-        f'<rect x="{GAP}" y="{TOP + SIZE + 52 + 18 * i}" width="12" height="12" '
-        f'fill="{_colour(i)}"/>'
-        f'<text x="{GAP + 18}" y="{TOP + SIZE + 62 + 18 * i}">{escape(name)}</text>'
-        for i, name in enumerate(runs)
+        _legend(number, name, style) for number, (name, style) in enumerate(styles.items())
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
@@ -96,12 +122,12 @@ def _roc(runs: Mapping[str, Outcomes]) -> Panel:
 
 
 def _reliability(runs: Mapping[str, Outcomes]) -> Panel:
-    lines = {}
+    lines, sizes = {}, {}
     for name, run in runs.items():
         promised, found, number = reliability(run.spam, run.probabilities)
-        lines[name] = [
-            (float(p), float(f)) for p, f, n in zip(promised, found, number, strict=True) if n
-        ]
+        held = number > 0
+        lines[name] = list(zip(promised[held].tolist(), found[held].tolist(), strict=True))
+        sizes[name] = (2.0 + 5.0 * np.sqrt(number[held] / max(1, len(run)))).tolist()
     marks = (0.0, 0.25, 0.5, 0.75, 1.0)
     return Panel(
         title="Reliability",
@@ -112,7 +138,7 @@ def _reliability(runs: Mapping[str, Outcomes]) -> Panel:
         x_marks=marks,
         y_marks=marks,
         lines=lines,
-        dots=True,
+        sizes=sizes,
         diagonal=True,
     )
 
@@ -161,11 +187,27 @@ def _colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
 
+def _style(number: int, width: float) -> str:
+    """Return how the line of a run is drawn, as attributes."""
+    dashes = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
+    return (
+        f'stroke="{_colour(number)}" stroke-width="{width}" stroke-dasharray="{dashes or "none"}"'
+    )
+
+
+def _legend(number: int, name: str, style: str) -> str:
+    """Return a piece of the line of a run, and its name."""
+    row, column = divmod(number, LEGEND_COLUMNS)
+    x, y = GAP + column * (SIZE + GAP), TOP + SIZE + 60 + LEGEND_LINE * row
+    shown = escape(name if len(name) <= NAME_CHARS else f"{name[: NAME_CHARS - 1]}…")
+    return f'<path d="M{x} {y - 4}h24" {style}/>{_text(x + 30, y, shown, anchor="start")}'
+
+
 def _text(x: float, y: float, content: str, anchor: str = "middle") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{content}</text>'
 
 
-def _drawn(panel: Panel, left: float) -> str:
+def _drawn(panel: Panel, left: float, styles: Mapping[str, str]) -> str:
     middle, bottom = left + SIZE / 2, TOP + SIZE
     turned = f'<g transform="translate({left - 44},{TOP + SIZE / 2}) rotate(-90)">'
     parts = [
@@ -184,17 +226,16 @@ def _drawn(panel: Panel, left: float) -> str:
         parts.append(_text(left - 6, y + 4, f"{mark:g}", anchor="end"))
     if panel.diagonal:
         parts.append(f'<path d="M{left} {bottom}L{left + SIZE} {TOP}" stroke="#999"/>')
-    for number, points in enumerate(panel.lines.values()):
+    for name, points in reversed([*panel.lines.items()]):  # the first run on top
         placed = [(left + SIZE * panel.x(x), bottom - SIZE * panel.y(y)) for x, y in points]
-        parts.append(_line(placed, _colour(number)))
-        if panel.dots:
-            parts += [
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{_colour(number)}"/>'
-                for x, y in placed
-            ]
+        parts.append(_line(placed, styles[name]))
+        parts += [
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}" fill="white" {styles[name]}/>'
+            for (x, y), size in zip(placed, panel.sizes.get(name, ()), strict=False)
+        ]
     return "".join(parts)
 
 
-def _line(points: Points, colour: str) -> str:
+def _line(points: Points, style: str) -> str:
     places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+    return f'<polyline points="{places}" fill="none" stroke-linejoin="round" {style}/>'

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spamd.evaluation.curves import picture, roc_points
-from spamd.evaluation.rates import Outcomes, roca
+from spamd.evaluation.rates import Outcomes, reliability, roca
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -56,3 +56,28 @@ def test_a_run_of_one_label_or_of_nothing_is_drawn_without_a_roc() -> None:
 
 def test_no_run_gives_empty_axes() -> None:
     ET.fromstring(picture({}))
+
+
+def test_what_stands_beside_is_drawn_without_a_reliability() -> None:
+    root = ET.fromstring(picture({"fused": outcomes()}, {"graham": outcomes(2)}))
+    widths = [line.get("stroke-width") for line in root.iter(f"{SVG}polyline")]
+    assert sorted(widths, key=str) == ["1.4", "1.4", "2.4", "2.4", "2.4"]
+
+
+def test_more_messages_make_a_larger_dot() -> None:
+    run = outcomes()
+    root = ET.fromstring(picture({"run": run}))
+    sizes = np.array([float(dot.get("r", 0)) for dot in root.iter(f"{SVG}circle")])
+    _, _, number = reliability(run.spam, run.probabilities)
+    by_number = sizes[np.argsort(number[number > 0])]
+    assert (np.diff(by_number) >= 0).all()
+    assert by_number[0] < by_number[-1]
+
+
+def test_no_two_of_twenty_runs_look_alike_and_long_names_are_cut() -> None:
+    names = [f"{number} {'x' * 80}" for number in range(20)]
+    root = ET.fromstring(picture(dict.fromkeys(names, outcomes())))
+    lines = root.findall(f"{SVG}polyline")
+    styles = {(line.get("stroke"), line.get("stroke-dasharray")) for line in lines}
+    assert len(styles) == 20
+    assert all(len(text.text or "") <= 50 for text in root.iter(f"{SVG}text"))
