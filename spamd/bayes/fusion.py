@@ -52,7 +52,7 @@ class FusionOptions:
     """Settings of the fusion.
 
     heads            the heads that speak and learn
-    refit_every      lessons between two fits
+    refit_every      lessons between two fits within a transaction; each transaction ends with one
     window           lessons that a fit looks back on
     regularisation   ρ, the pull towards the default weights, in units of one lesson's evidence
     """

@@ -143,7 +143,8 @@ class SqlUnitOfWork:
         if taken_back:
             # The fusion looks back on a window of lessons; with some gone older ones come into it.
             model.history = await journal.history(connection, model.history.window)
-            model.refit()
+        # Whatever led here, the fusion is that of the journal, as after an export and an import.
+        model.refit()
         steps = [(each.sample.grams, each.effect.gram_step) for each in learned]
         steps += [(each.sample.grams, -each.effect.gram_step) for each in taken_back]
         await self._write(steps)

@@ -4,13 +4,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import select
 
+from spamd.bayes.fusion import FusionOptions, fit
 from spamd.bayes.model import BayesOptions
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, Texts, extract
 from spamd.sample import Label
-from spamd.storage import journal, tables
+from spamd.storage import journal, parts, tables
 from spamd.storage.blobs import texts_of, token_ids
 from spamd.storage.engine import Database
 from spamd.storage.work import Resident, SqlUnitOfWork
@@ -131,6 +133,14 @@ def same_sample(first: Features, second: Features) -> bool:
         if one.dtype != other.dtype or not np.array_equal(one, other):
             return False
     return list(first.texts) == list(second.texts)
+
+
+async def weights(database: Database) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the fusion's weights as they are stored, and as the journal alone makes them."""
+    async with database.reading() as connection:
+        stored = await parts.fusion(connection)
+        told = fit(await journal.history(connection, 3000), FusionOptions())
+    return stored.values, told.values
 
 
 async def journal_rows(database: Database) -> list[tuple[object, ...]]:

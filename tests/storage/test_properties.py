@@ -4,6 +4,8 @@ import random
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
 from spamd.ports import Selection
@@ -14,7 +16,7 @@ from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.reset import reset
 from spamd.storage.verify import verify
-from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, weight_sum
+from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, weight_sum, weights
 
 WORDS = [f"word{number}" for number in range(150)]
 SOURCES = ("cli", "imap", "maildir")
@@ -100,6 +102,8 @@ async def test_500_random_operations_leave_what_a_fresh_database_taught_the_fina
     await fresh.close()
     stored = {row[0]: row[-1] for row in (await counts(desk.database, weights=True))["token"]}
     assert stored == await weight_sum(desk.database)
+    fusion, told = await weights(desk.database)
+    assert fusion == pytest.approx(told)
     async with desk.work() as work:
         heads = await work.listed(Selection())
     assert {

@@ -16,7 +16,7 @@ from spamd.storage.prune import PruneOptions, prune
 from spamd.storage.reset import reset
 from spamd.storage.verify import verify
 from spamd.training import Result
-from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, journal_rows, mail
+from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, journal_rows, mail, weights
 
 WORDS = [f"word{number}" for number in range(60)]
 
@@ -168,6 +168,24 @@ async def test_d28_export_and_import_round_trip_exactly(
     assert await counts(desk.database, weights=True) == full
     assert await journal_rows(desk.database) == journal
     assert (await verify(desk.database, SCHEMA)).faults == ()
+
+
+async def test_d28_after_an_import_every_verdict_is_what_it_was(
+    desk: Desk, clock: FixedClock, tmp_path: Path
+) -> None:
+    await desk.train(SPAM, *mails(40))
+    await desk.train(HAM, *mails(40, 40))
+    await desk.forget(*mails(3, 10))
+    assert await desk.trainer.rehearse() > 0
+    judged = [await desk.probability(each) for each in mails(100)]
+    assert max(judged) - min(judged) > 0.5
+    await export_file(desk.database, tmp_path / "all")
+    await reset(desk.database, clock, tmp_path)
+    restored = Desk(desk.database, clock)
+    await import_file(restored.work, tmp_path / "all", clock)
+    assert [await restored.probability(each) for each in mails(100)] == pytest.approx(judged)
+    stored, told = await weights(desk.database)
+    assert stored == pytest.approx(told)
 
 
 async def test_d28_an_import_into_a_full_database_adds_what_is_missing(
