@@ -5,7 +5,6 @@ held when it was forked. Linux forgets the peak of `/proc/PID/status` (VmHWM) wh
 """
 
 import ctypes
-import gc
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,8 +33,7 @@ def forget_peak(pid: int | None = None) -> int:
 
 
 def settled_bytes() -> int:
-    """Give back what this process keeps without need, which would hide growth; forget the peak."""
-    gc.collect()
+    """Give back free memory that this process keeps, as it would hide growth; forget the peak."""
     ctypes.CDLL(None).malloc_trim(0)
     return forget_peak()
 
