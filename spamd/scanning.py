@@ -64,9 +64,12 @@ class Scanner:
         started = self._clock.monotonic()
         return self.judge(self.extract(content), started)
 
-    def extract(self, content: bytes) -> Features:
-        """Return the features of a message: the part of a scan that may run in a thread."""
-        return extract(content, self._tokenizer)
+    def extract(self, content: bytes, *, arriving: bool = False) -> Features:
+        """Return the features of a message: the part of a scan that may run in a thread.
+
+        An `arriving` message has not been relayed by us yet, whatever its fields say.
+        """
+        return extract(content, self._tokenizer, arriving=arriving)
 
     def judge(self, features: Features, started: float) -> ScanReport:
         """Return the report on features whose extraction began at `started` (monotonic seconds)."""
@@ -119,10 +122,10 @@ class ScanningInspector:
         """Return the report on a message and remember it."""
         started = self._clock.monotonic()
         if len(content) <= INLINE_BYTES:
-            features = self._scanner.extract(content)
+            features = self._scanner.extract(content, arriving=True)
         else:
             async with self._threads:
-                features = await asyncio.to_thread(self._scanner.extract, content)
+                features = await asyncio.to_thread(self._scanner.extract, content, arriving=True)
         report = self._scanner.judge(features, started)
         self._log.record(report)
         return report

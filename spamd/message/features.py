@@ -7,7 +7,7 @@ pair is put together when somebody asks for it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -71,10 +71,17 @@ class Features:
 _DEFAULTS = TokenizerOptions()
 
 
-def extract(raw: bytes, options: TokenizerOptions = _DEFAULTS) -> Features:
-    """Return the features of a message given as bytes, in whatever state they are."""
+def extract(
+    raw: bytes, options: TokenizerOptions = _DEFAULTS, *, arriving: bool = False
+) -> Features:
+    """Return the features of a message given as bytes, in whatever state they are.
+
+    `arriving` says that it stands at our door: no field of it that looks like ours is ours.
+    """
     limits = options.limits
     message = parse(raw, limits)
+    if arriving and "x-spam-id" in message.topmost:
+        message = _without_id(message)
     reading = read(message, limits)
     tokens: Tokens = tokenize(message, reading, options)
     source = grams.gram_source(message, reading, limits, route="route" not in options.without)
@@ -93,6 +100,15 @@ def extract(raw: bytes, options: TokenizerOptions = _DEFAULTS) -> Features:
         sender_domain=_sender_domain(message),
         defects=message.defects + reading.defects,
         size_bytes=len(raw),
+    )
+
+
+def _without_id(message: Message) -> Message:
+    """Return the message without the fields that claim an id of ours."""
+    return replace(
+        message,
+        fields=tuple(field for field in message.fields if field.name != "x-spam-id"),
+        topmost={name: value for name, value in message.topmost.items() if name != "x-spam-id"},
     )
 
 

@@ -1,9 +1,9 @@
 """Which header fields give tokens, and how.
 
 The rule behind the table: a field that a later hop, a mailbox or another filter adds or rewrites
-gives nothing, so that the mail we scan and the copy we are taught with have the same tokens.
-Everything else gives its name as spelled (mailers have habits), and its words under the mark of
-the field.
+gives nothing, so that the mail we scan and the copy we are taught with have the same tokens
+(`trace` says which Received fields are theirs). Everything else gives its name as spelled (mailers
+have habits), and its words under the mark of the field.
 
 Sources: P. Graham, "Better Bayesian Filtering" (2003) for marks; SpamBayes' tokeniser comments for
 address parts, Message-ID host and field names; own runs for what is out.
@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spamd.message import script, url
+from spamd.message import script, trace, url
 from spamd.message.charset import header_text
 from spamd.message.limits import Limits
 from spamd.message.parser import Field, Message
@@ -27,7 +27,8 @@ _FOREIGN = re.compile(
     r"|original-recipient|resent-.*|authentication-results|arc-.*|list-archive"
     r"|content-length|auto-submitted-by|old-.*|replied|forwarded|content-transfer-encoding|errors-to)$"
 )
-"""Names of fields that later hops, mailboxes and other filters own: no tokens at all."""
+"""Names of fields that later hops, mailboxes and other filters own: no tokens at all. Of Received
+fields `trace` tells which are theirs."""
 
 
 @lru_cache(maxsize=1_024)  # the names that mail uses are few
@@ -86,7 +87,16 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
         found.shape.append(f"header:{field.spelled[:40]}")
         if name != "subject":
             _field(found, field, limits)
+    if skip is None or not skip.match("received"):
+        _trace(found, message, limits)
     return found
+
+
+def _trace(found: HeaderTokens, message: Message, limits: Limits) -> None:
+    for field in trace.handed_on(message.fields):
+        hosts, words = trace.trace_tokens(field, limits)
+        found.links.extend(hosts)
+        found.marked.append(("received", words))
 
 
 def _field(found: HeaderTokens, field: Field, limits: Limits) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from spamd.message.features import extract
 from tests.e2e.relay_daemon import Spamd
 from tests.servers.base import free_port, wait_until
 from tests.servers.dovecot import Dovecot
@@ -112,6 +113,34 @@ def test_four_servers_in_a_row(
     wait_until(
         lambda: new.is_dir() and list(new.iterdir()), what="the mail in the INBOX", deadline_s=30
     )
+
+
+def test_d14_postfix_and_dovecot_behind_leave_the_tokens_that_were_judged(
+    postfix: PostfixFactory, dovecot: Callable[[], Dovecot], spamd: Start
+) -> None:
+    store = dovecot()
+    behind = postfix(delivering(store.lmtp_port, "t.test"))
+    daemon = spamd(f"smtp://127.0.0.1:{behind.port}")
+    sent = (
+        "Received: from far.test ([192.0.2.1]) by near.test (Exim 4.96) with esmtps id 1rJx\r\n"
+        "X-Spam-Id: 0011223344-0011223344556677\r\n"
+        "Received: from first.test by far.test; Mon, 1 Jan 2024 10:00:00 +0000\r\n"
+        f"Message-ID: <1@x.test>\r\nDate: Mon, 1 Jan 2024 10:00:00 +0000\r\n{MAIL}"
+    )
+    send(daemon.port, sent, to="alice@t.test")
+    new = store.maildir("alice") / "new"
+    wait_until(
+        lambda: new.is_dir() and list(new.iterdir()), what="the mail in the INBOX", deadline_s=30
+    )
+    (path,) = new.iterdir()
+    delivered = path.read_bytes()
+    judged = extract(sent.encode(), arriving=True)
+
+    assert delivered.count(b"Received:") > sent.count("Received:") + 1
+    assert {"received:near.test", "received:first.test"} <= set(judged.texts)
+    assert list(extract(delivered).texts) == list(judged.texts)
+    (event,) = daemon.events("message.scanned")
+    assert event["tokens"] == len(judged.texts)
 
 
 ENDS = [b"\n.\n", b"\n.\r\n", b"\r\n.\n", b"\r.\r", b"\r\n.\r", b"\r\n.\r\r\n", b"\r\r\n.\r\r\n",
