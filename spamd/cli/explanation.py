@@ -1,10 +1,14 @@
 """An explanation as a person reads it, and the same as JSON."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from spamd.cli.output import console, counted, line
 from spamd.observe.text import printable
+from spamd.sample import Kind
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -12,6 +16,7 @@ if TYPE_CHECKING:
 
     from spamd.bayes.counts import Totals
     from spamd.bayes.evidence import Clue, Explanation, FactClue, HeadEvidence
+    from spamd.message.features import Features
 
 COLOURS = {"spam": "red", "ham": "green", "unsure": "yellow"}
 
@@ -26,8 +31,23 @@ PURPOSE = {
     "dependence": "Attributes that depend on each other",
 }
 
+TRICKS = {
+    "hidden": "text that the reader is not shown",
+    "invisible": "invisible characters inside words",
+    "split": "comments or empty tags inside words",
+    "look-alike": "words in letters of another alphabet",
+    "leet": "digits for letters",
+    "spaced": "words written letter by letter",
+    "look-alike-host": "a host name in look-alike letters",
+    "punycode": "a host name in xn-- that means nothing",
+}
+"""What the tokens `trick:NAME` mean."""
+
 FLIP_WORDS = 12
 """Words named in the sentence on what would flip the verdict; JSON has all."""
+
+TRICK_WORDS = 20
+"""Words named for each kind of disguise; JSON has all."""
 
 BAR = 12
 """Columns of the bar that shows a contribution."""
@@ -36,9 +56,42 @@ WORD = 44
 """Columns of a word; longer ones are cut."""
 
 
-def as_json(found: "Explanation", texts: Sequence[str]) -> dict[str, object]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disguise:
+    """What a mail does to be read otherwise by a filter than by a person.
+
+    names   of the tricks, as in `TRICKS`
+    plain   words that a person reads where other characters stand
+    hidden  words that a person is not shown
+    """
+
+    names: tuple[str, ...]
+    plain: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+    @classmethod
+    def of(cls, mail: "Features") -> Self:
+        """Return the disguise of a mail, words in the order of the mail."""
+        kinds, texts = mail.sample.kinds, mail.texts
+        in_order = np.argsort(texts.first, kind="stable")
+
+        def found(kind: int) -> tuple[str, ...]:
+            return tuple(texts[place] for place in in_order if kinds[place] & kind == kind)
+
+        return cls(
+            names=tuple(text.removeprefix("trick:") for text in found(Kind.TRICK) if ":" in text),
+            plain=found(Kind.WORD | Kind.TRICK),
+            hidden=tuple(
+                text.removeprefix("hidden:")
+                for text in found(Kind.HIDDEN)
+                if text.startswith("hidden:")
+            ),
+        )
+
+
+def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
     """Return the explanation as the object that `explain --json` prints."""
-    flip = found.flip
+    flip, texts, disguise = found.flip, mail.texts, Disguise.of(mail)
     return {
         "verdict": str(found.decision.verdict),
         "probability": found.evidence.probability,
@@ -48,6 +101,11 @@ def as_json(found: "Explanation", texts: Sequence[str]) -> dict[str, object]:
         "tokens": len(texts),
         "known": found.evidence.known,
         "trained": {"spam": found.totals.spam, "ham": found.totals.ham},
+        "tricks": {
+            "names": list(disguise.names),
+            "plain": list(disguise.plain),
+            "hidden": list(disguise.hidden),
+        },
         "bias": found.bias,
         "heads": [_head_json(head, texts) for head in found.heads],
         "flip": flip
@@ -81,10 +139,11 @@ def _head_json(head: "HeadEvidence", texts: Sequence[str]) -> dict[str, object]:
     }
 
 
-def show(name: str, found: "Explanation", texts: Sequence[str]) -> None:
-    """Print the explanation: verdict, heads, the clues of each, what would flip the verdict."""
+def show(name: str, found: "Explanation", mail: "Features") -> None:
+    """Print the explanation: verdict, tricks, heads, clues of each, what would flip the verdict."""
     from rich.text import Text
 
+    texts = mail.texts
     verdict = found.decision.verdict
     out = console()
     out.print(
@@ -99,6 +158,7 @@ def show(name: str, found: "Explanation", texts: Sequence[str]) -> None:
         f"  {found.evidence.known:,} of its {counted(len(texts), 'token')} are known from"
         f" {found.totals.spam:,} spam and {found.totals.ham:,} ham"
     )
+    _show_disguise(Disguise.of(mail))
     _show_heads(found)
     for head in found.heads:
         if head.clues:
@@ -119,6 +179,16 @@ def flip_sentence(found: "Explanation", texts: Sequence[str]) -> str:
     words = ", ".join(named) + (f" and {more} more" if more else "")
     clues = "this word" if len(flip.without) == 1 else f"these {len(flip.without)} words"
     return f"Without {clues} it would be {flip.verdict} ({flip.probability:.4f}): {words}"
+
+
+def _show_disguise(found: Disguise) -> None:
+    if found.names:
+        line(f"  It plays tricks: {', '.join(TRICKS.get(name, name) for name in found.names)}")
+    for what, words in (("A person reads", found.plain), ("A person is not shown", found.hidden)):
+        if words:
+            named = [_word(word) for word in words[:TRICK_WORDS]]
+            more = f" and {len(words) - len(named)} more" if len(words) > len(named) else ""
+            line(f"  {what}: {', '.join(named)}{more}")
 
 
 def _show_heads(found: "Explanation") -> None:

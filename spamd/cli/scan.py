@@ -184,11 +184,11 @@ async def _explain(here: Session, wanted: "Targets", *, clues: int, as_json: boo
             result = explained(await store.load_model(mail.sample.ids), mail.sample, clues)
             if as_json:
                 head = {"path": name, "id": named(mail, secret)}
-                json_line(head | explanation.as_json(result, mail.texts))
+                json_line(head | explanation.as_json(result, mail))
             else:
                 if done:
                     line()
-                explanation.show(name, result, mail.texts)
+                explanation.show(name, result, mail)
             done += 1
     if failed and not done:
         raise SpamdError("nothing could be explained")

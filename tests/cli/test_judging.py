@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spamd.cli.explanation import TRICKS as TRICK_NAMES
 from tests.cli.conftest import Spamd, made_up
 
 
@@ -112,6 +113,70 @@ def test_explain_as_json_holds_the_same(taught: Spamd) -> None:
     assert found["verdict"] == "ham"
     assert set(graham["clues"][0]) == {"token", "spam", "ham", "probability", "contribution"}
     assert effects + found["bias"] == pytest.approx(found["log_odds"])
+
+
+TRICKS = """\
+<html><body style="background: #ffffff">
+<p>The w<!-- x -->in<b></b>ner, cl&#97;im your pr\u00adize: a mil\u200blion d\u043ellars in cash</p>
+<p>Buy p i l l s now, and m0ney</p>
+<p style="color: #fffffe">meeting minutes agenda project review</p>
+<div style="display: none">lunch regards attached draft notes</div>
+<span style="font-size: 0">tomorrow</span>
+<a href="http://p\u0430ypal.example/login">your account</a>
+</body></html>
+"""
+
+
+@pytest.fixture
+def tricky(home: Path) -> str:
+    """The name of a mail with hidden text, look-alike letters and words that were split."""
+    head = (
+        "From: mallory@tricks.example\nTo: you@example.org\nSubject: an offer\nMIME-Version: 1.0\n"
+        "Content-Type: text/html; charset=utf-8\n\n"
+    )
+    (home / "tricky.eml").write_text(head + TRICKS, "utf-8")
+    return "tricky.eml"
+
+
+def test_explain_shows_the_readers_words_and_the_tricks(taught: Spamd, tricky: str) -> None:
+    said = taught("explain", tricky, "--clues", "30").out
+
+    for trick in (
+        "text that the reader is not shown",
+        "invisible characters inside words",
+        "comments or empty tags inside words",
+        "words in letters of another alphabet",
+        "digits for letters",
+        "words written letter by letter",
+        "a host name in look-alike letters",
+    ):
+        assert trick in said.partition("What each head says")[0]
+    assert "A person reads: money, pills, dollars\n" in said
+    assert (
+        "A person is not shown: meeting, minutes, agenda, project, review, lunch, regards,"
+        " attached, draft, notes, tomorrow\n"
+    ) in said
+    graham = said.partition("Graham:")[2].partition("Multinomial")[0]
+    for word in ("winner", "claim", "prize", "million", "dollars", "pills"):
+        assert re.search(rf"^{word} +10 \(100 %\)", graham, re.MULTILINE)
+    assert "meeting" not in graham  # what is hidden does not speak for the mail
+
+
+def test_explain_as_json_holds_the_tricks(taught: Spamd, tricky: str) -> None:
+    found = taught("explain", tricky, "--json").json["tricks"]
+
+    assert set(found["names"]) == set(TRICK_NAMES) - {"punycode"}
+    assert found["plain"] == ["money", "pills", "dollars"]
+    assert found["hidden"][:3] == ["meeting", "minutes", "agenda"]
+
+
+def test_explain_says_nothing_of_tricks_where_there_are_none(taught: Spamd) -> None:
+    assert "A person" not in taught("explain", "ham/11.eml").out
+    assert taught("explain", "ham/11.eml", "--json").json["tricks"] == {
+        "names": [],
+        "plain": [],
+        "hidden": [],
+    }
 
 
 def test_explain_by_the_id_of_a_taught_mail(taught: Spamd) -> None:
