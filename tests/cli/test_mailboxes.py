@@ -119,14 +119,14 @@ def test_messages_of_an_mbox_are_numbered(tmp_path: Path) -> None:
     assert [found.name for found in read([str(file)])] == [f"{file}#1", f"{file}#2"]
 
 
-def test_an_mbox_comes_through_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f1_an_mbox_comes_through_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.BytesIO(b"From a Mon Jul 29 11:28:02 2002\nSubject: x\n\n\n" * 2)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
 
     assert [found.name for found in read(["-"])] == ["-#1", "-#2"]
 
 
-def test_empty_standard_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f1_empty_standard_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
 
     assert refusals("-") == [("-", "standard input is empty")]

@@ -91,7 +91,7 @@ def test_an_empty_folder_is_a_success(spamd: Spamd, home: Path) -> None:
     assert ran.out.startswith("examined              0\n")
 
 
-def test_an_mbox_on_standard_input_is_learned(
+def test_f1_an_mbox_on_standard_input_is_learned(
     spamd: Spamd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postmark = b"From a Mon Jul 29 11:28:02 2002\r\n"
@@ -127,7 +127,7 @@ class Terminal(io.TextIOWrapper):
         return True
 
 
-def test_mail_is_never_awaited_from_a_terminal(
+def test_f1_mail_is_never_awaited_from_a_terminal(
     spamd: Spamd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(io.BytesIO()))
@@ -220,7 +220,7 @@ def test_status_says_what_is_missing_and_proves_the_last_lessons(spamd: Spamd) -
     assert 0 <= state["lessons"]["last"][0]["before"] <= state["lessons"]["last"][0]["after"] <= 1
 
 
-def test_status_warns_of_lopsided_training(spamd: Spamd, home: Path) -> None:
+def test_d13_status_warns_of_lopsided_training(spamd: Spamd, home: Path) -> None:
     (home / "many").mkdir()
     for number in range(40):
         (home / f"many/{number:03}.eml").write_bytes(made_up("ham", number))
