@@ -1,5 +1,6 @@
 """The trace of a message: our Received field, and how often it has been on its way already."""
 
+import re
 from datetime import datetime
 
 from spamd.message.envelope import Client
@@ -10,6 +11,7 @@ MAX_RECEIVED = 100
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
+_LITERAL = re.compile(r"\[[0-9A-Za-z.:-]{1,100}\]")  # RFC 5321 §4.1.3
 _HARMLESS = str.maketrans(dict.fromkeys('()<>[]\\"\r\n', "?"))
 
 
@@ -23,9 +25,12 @@ def received_field(client: Client, hostname: str, now: datetime, protocol: str) 
     """Return our trace field as one folded header field with CRLF.
 
     Source: RFC 5321 §4.4; RFC 3848 for the names of protocols. The client's own words are cut down
-    to harmless characters: they must not end the comment they stand in.
+    to harmless characters: they must not end the comment they stand in. An address literal is the
+    one name with brackets.
     """
-    helo = client.helo.encode("ascii", "replace").decode("ascii").translate(_HARMLESS)[:255]
+    helo = client.helo
+    if _LITERAL.fullmatch(helo) is None:
+        helo = helo.encode("ascii", "replace").decode("ascii").translate(_HARMLESS)[:255]
     address = f"[IPv6:{client.address}]" if ":" in client.address else f"[{client.address}]"
     name = client.name.encode("ascii", "replace").decode("ascii").translate(_HARMLESS)
     source = f"{name} {address}" if name else address

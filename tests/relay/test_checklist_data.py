@@ -481,6 +481,22 @@ async def test_smtp_d22_our_received_field_names_client_and_protocol() -> None:
         assert b" with SMTP;" in second
 
 
+@pytest.mark.parametrize(
+    ("helo", "named"),
+    [
+        (b"[127.0.0.1]", b"[127.0.0.1]"),
+        (b"[IPv6:2001:db8::1]", b"[IPv6:2001:db8::1]"),
+        (b"[127.0.0.1](evil)", b"?127.0.0.1??evil?"),
+        (b"[[1]]", b"??1??"),
+        (b"[]", b"??"),
+    ],
+)
+async def test_smtp_d22_an_address_literal_keeps_its_brackets(helo: bytes, named: bytes) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url) as running:
+        await (await running.talk()).deliver(hello=b"EHLO " + helo)
+        assert hop.messages[0].startswith(b"Received: from " + named + b" ([127.0.0.1])\r\n")
+
+
 async def test_smtp_d22_no_received_field_when_it_is_off() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, received=Received.OFF) as running:
         await (await running.talk()).deliver()
