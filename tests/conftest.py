@@ -21,6 +21,7 @@ __all__ = ["require"]
 pytest_plugins = [
     "tests.servers.postfix",
     "tests.servers.dovecot",
+    "tests.servers.exim",
     "tests.servers.postgresql",
 ]
 

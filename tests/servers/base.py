@@ -56,11 +56,14 @@ def missing(name: str) -> str | None:
     """Return why `name` can't be used here, or None when it can."""
     match name:
         case "postfix":
-            if os.geteuid() != 0:
-                return "Postfix's master runs as root only"
-            return _absent([Path("/usr/lib/postfix/sbin/master")])
+            master = Path("/usr/lib/postfix/sbin/master")
+            return "Postfix's master runs as root only" if os.geteuid() else _absent([master])
         case "smtp-sink":  # comes with Postfix and runs as anybody
             return _absent([Path("/usr/sbin/smtp-sink"), Path("/usr/sbin/smtp-source")])
+        case "exim":
+            return "Exim is started as root only" if os.geteuid() else _absent([exim_program()])
+        case "sieve":
+            return _absent([Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")])
         case "dovecot":
             return _absent([Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")])
         case "postgresql":
@@ -72,6 +75,13 @@ def missing(name: str) -> str | None:
             return _absent([CORPORA / f"{corpus}.tar.xz" for corpus in names])
         case _:
             raise ValueError(f"no requirement has the name {name!r}")
+
+
+def exim_program() -> Path:
+    """Return where Exim is, installed or as `.ci/install-packages` unpacks it beside Postfix."""
+    installed = Path("/usr/sbin/exim4")
+    unpacked = Path("/usr/local/lib/exim4-for-tests/usr/sbin/exim4")
+    return installed if installed.exists() else unpacked
 
 
 def postgresql_programs() -> Path | None:

@@ -104,7 +104,8 @@ service lmtp {{
 class Dovecot(Server):
     """One Dovecot: IMAP on `port` (STARTTLS too), IMAPS on `imaps_port`, LMTP on `lmtp_port`.
 
-    `authority` is a file with the certificate of the authority that clients have to trust.
+    `authority` is a file with the certificate of the authority that clients have to trust;
+    `settings`, set before the start, ends the configuration.
     """
 
     name = "dovecot"
@@ -112,6 +113,7 @@ class Dovecot(Server):
     def __init__(self, *users: str) -> None:
         super().__init__()
         self._users = users or ("alice", "bob")
+        self.settings = ""
         self.authority = self.directory / "authority.pem"
         self._make_certificate()
 
@@ -152,7 +154,7 @@ class Dovecot(Server):
             lmtp_user="" if root else f"  user = {owner.pw_name}\n",
             own_user="" if root else own_user,
         )
-        (self.directory / "dovecot.conf").write_text(text)
+        (self.directory / "dovecot.conf").write_text(text + self.settings)
 
     def _write_passwords(self, file: str, passwords: dict[str, str]) -> None:
         lines = [f"{user}:{{PLAIN}}{password}\n" for user, password in passwords.items()]
