@@ -113,6 +113,7 @@ class _Scan:
         self.styles = [style.ROOT]
         self.counts: dict[str, int] = {}  # open elements by name: an end tag without one is free
         self.sheet = style.Sheet()
+        self.attributes: dict[str, dict[str, str]] = {}  # those read already
         self.gap: str | None = None  # what stands between the last text and the next
         self.empty = ""  # the tag that opened last, as long as no text follows
         self.split = False
@@ -199,7 +200,9 @@ class _Scan:
                 self._pop()
         shown = self.styles[-1]
         if "=" in attributes or "hidden" in attributes:
-            values = _attributes(attributes)
+            values = self.attributes.get(attributes)
+            if values is None:  # the cells of a table tend to say all the same
+                values = self.attributes[attributes] = _attributes(attributes)
             if not style.STYLING.isdisjoint(values):
                 shown = self.sheet.styled(shown, values)
             self._collect(tag, values, hidden=shown.hidden)

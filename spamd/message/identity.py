@@ -24,6 +24,7 @@ _QUOTED_FROM = re.compile(rb"(?m)^>+(?=From )")
 _ID = re.compile(r"([0-9a-f]{8,64})-([0-9a-f]{16})")
 _TEXT_BYTES = 1_048_576  # splitting into words makes 20 bytes of one: bounded here
 _RULES = (b"____", b"-----", b"=====")  # one of them stands above a list footer
+_BLANKS = b" \t\n\r\v\f"
 _FIELDS = ("from", "date", "message-id")
 
 
@@ -32,7 +33,7 @@ def digest(message: Message, reading: Reading) -> bytes:
     state = blake2b(digest_size=DIGEST_BYTES, person=b"spamd mail")
     for name in _FIELDS:
         value = message.first(name) or b""
-        state.update(b"%s:%s\n" % (name.encode(), b"".join(value.split())))
+        state.update(b"%s:%s\n" % (name.encode(), value.translate(None, _BLANKS)))
     state.update(b"subject:" + "".join(reading.subject.split()).encode())
     for part in message.parts:
         if stable := _stable(part):
@@ -55,7 +56,7 @@ def _stable(part: Part) -> bytes:
         data = _QUOTED_FROM.sub(b"", data)
     if part.content_type.type == "text/plain" and any(rule in data[-2000:] for rule in _RULES):
         data = without_footer(data.decode("latin_1")).encode("latin_1")
-    return b"".join(data.split())
+    return data.translate(None, _BLANKS)
 
 
 def new_id(random: bytes, key: bytes) -> str:

@@ -136,19 +136,21 @@ def unmasked(word: str) -> str | None:
     return folded
 
 
-def leet(distinct: Iterable[str]) -> list[str]:
-    """Return the plain reading of the words that are written with digits or signs for letters."""
-    mixed = [word for word in distinct if not word.isalpha()]
+def leet(mixed: Iterable[str]) -> list[str]:
+    """Return the plain reading of the words that are written with digits or signs for letters.
+
+    `mixed` are the words of the text, each once, that hold other signs than letters.
+    """
     return [word.translate(_LEET) for word in mixed if _LEET_WORD.match(word) is not None]
 
 
-def spaced_out(words: list[str], distinct: list[str]) -> list[str]:
+def spaced_out(words: list[str], mixed: Iterable[str]) -> list[str]:
     """Return the words written letter by letter: "V I A G R A", "v.i.a.g.r.a", "V-I-A-G-R-A".
 
-    `words` are those of the text in order, `distinct` each of them once.
+    `words` are those of the text in order, `mixed` as for `leet`.
     """
-    joined = [word.replace("-", "") for word in distinct if word[1:2] == "-" and _is_dashed(word)]
-    if sum([len(word) == 1 and word not in _COMMON for word in distinct]) < 2:
+    joined = [word.replace("-", "") for word in mixed if word[1:2] == "-" and _is_dashed(word)]
+    if len({word for word in words if len(word) == 1}.difference(_COMMON)) < 2:
         return joined
     letters = "".join([word if len(word) == 1 else " " for word in words])
     return joined + _RUN.findall(letters)

@@ -12,7 +12,6 @@ beginning.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -27,8 +26,8 @@ from spamd.message.tokens import pair_ids, word_ids
 from spamd.sample import Kind
 
 _NOT_A_SIGN = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]")
-_NO_PLACES = np.empty(0, np.int32)
-_WORD_AND_TWIN = np.uint8(Kind.WORD | Kind.TWIN)
+_MERGED = np.arange(256, dtype=np.uint8)  # the kinds of a token that came several times
+_MERGED[(_MERGED & (Kind.WORD | Kind.TWIN)) == Kind.WORD | Kind.TWIN] &= ~np.uint8(Kind.TWIN)
 WITHOUT = frozenset({"route", "headers", "pairs", "twins", "links", "shape", "tricks", "hidden"})
 """Groups of tokens that can be left out, for experiments."""
 
@@ -105,8 +104,7 @@ class _Bag:
         self.without = options.without
         self.texts: list[str] = []
         self.kinds = bytearray()
-        self.counts: list[int] = []  # of the words of the visible text, which come first; 1 behind
-        self.runs: list[NDArray[np.int32]] = []  # places in `texts` of words one after the other
+        self.runs: list[range] = []  # places in `texts` of words that have a right neighbour
         self.tricks: dict[str, None] = {}
 
     def add(self, texts: Sequence[str], kind: Kind) -> None:
@@ -126,17 +124,17 @@ class _Bag:
         self.kinds += bytes([kind]) * (len(self.texts) - len(self.kinds))
 
     def text(self, words: list[str]) -> None:
-        """Add the words of the visible text, what their tricks hide, and remember their order."""
-        counts = Counter(words)
-        distinct = [word for word in counts if not word.isdigit()]
-        places = dict.fromkeys(counts, -1)
-        places.update(zip(distinct, range(len(distinct)), strict=True))
-        self.texts += self._fitting(distinct)
+        """Add the words of the visible text, each as often as it comes, and what tricks hide."""
+        self._run(self._fitting([word for word in words if not word.isdigit()]))
         self._noted(Kind.WORD)
-        self.counts = [counts[word] for word in distinct]
-        self.runs.append(np.fromiter(map(places.__getitem__, words), np.int32, len(words)))
         if "tricks" not in self.without:
-            self._letters(words, distinct)
+            self._letters(words)
+
+    def _run(self, words: list[str]) -> None:
+        """Add words that stand one after the other: neighbours give pairs."""
+        start = len(self.texts)
+        self.texts += words
+        self.runs.append(range(start, len(self.texts) - 1))
 
     def _fitting(self, words: list[str]) -> list[str]:
         """Return the words; of one that is too long only its start and its length class."""
@@ -148,12 +146,14 @@ class _Bag:
             for word in words
         ]
 
-    def _letters(self, words: list[str], distinct: list[str]) -> None:
+    def _letters(self, words: list[str]) -> None:
         """Add the plain reading of words in look-alikes, with digits, or letter by letter."""
+        mixed = list(dict.fromkeys([word for word in words if not word.isalpha()]))
+        masked = dict.fromkeys([word for word in words if not word.isascii()])
         for name, plain in (
-            ("leet", script.leet(distinct)),
-            ("spaced", script.spaced_out(words, distinct)),
-            ("look-alike", [folded for word in distinct if (folded := script.unmasked(word))]),
+            ("leet", script.leet(mixed)),
+            ("spaced", script.spaced_out(words, mixed)),
+            ("look-alike", [folded for word in masked if (folded := script.unmasked(word))]),
         ):
             if plain:
                 self.tricks[name] = None
@@ -164,7 +164,7 @@ class _Bag:
         """Add the words of the subject marked, as twins, and in pairs."""
         start = self.marked([("subject", words)])
         if start is not None:
-            self.runs.append(np.arange(start, len(self.texts), dtype=np.int32))
+            self.runs.append(range(start, len(self.texts) - 1))
 
     def marked(self, fields: Iterable[tuple[str, list[str]]]) -> int | None:
         """Add words of header fields under their marks and as twins; return where these start."""
@@ -197,69 +197,60 @@ class _Bag:
 
     def tokens(self) -> Tokens:
         """Return all that was added, merged, sorted and cut to the limit."""
-        ids = word_ids(self.texts)
-        singles = len(ids)
-        runs = [run[run >= 0] for run in self.runs] if "pairs" not in self.without else []
-        left = np.concatenate([_NO_PLACES, *[run[:-1] for run in runs]])
-        right = np.concatenate([_NO_PLACES, *[run[1:] for run in runs]])
-        if len(left):
-            ids = np.concatenate([ids, pair_ids(ids[left], ids[right])])
-        counts = np.ones(len(ids), np.int32)
-        counts[: len(self.counts)] = self.counts
-        kinds = np.full(len(ids), Kind.PAIR, np.uint8)
-        kinds[:singles] = np.frombuffer(self.kinds, np.uint8)
-        first = np.concatenate([np.arange(singles, dtype=np.int32), left])
-        second = np.full(len(ids), -1, np.int32)
-        second[singles:] = right
-        return self._merged(ids, counts, kinds, first, second)
-
-    def _merged(
-        self,
-        ids: NDArray[np.int64],
-        counts: NDArray[np.int32],
-        kinds: NDArray[np.uint8],
-        first: NDArray[np.int32],
-        second: NDArray[np.int32],
-    ) -> Tokens:
-        if len(ids) == 0:
-            return Tokens(
-                ids=ids, occurrences=kinds, kinds=kinds, words=(), first=first, second=second
-            )
+        ids, kinds, first, second = self._with_pairs()
         order = ids.argsort()
         ids = ids[order]
-        new = np.empty(len(ids), np.bool_)
-        new[0] = True
-        np.not_equal(ids[1:], ids[:-1], out=new[1:])
-        starts = new.nonzero()[0]
-        kinds = np.bitwise_or.reduceat(kinds[order], starts)
-        counts = np.minimum(np.add.reduceat(counts[order], starts), self.limits.occurrences)
-        kinds[(kinds & _WORD_AND_TWIN) == _WORD_AND_TWIN] &= ~np.uint8(Kind.TWIN)
+        new = np.ones(len(ids) + 1, np.bool_)
+        np.not_equal(ids[1:], ids[:-1], out=new[1:-1])
+        bounds = new.nonzero()[0]
+        starts = bounds[:-1]
+        counts = np.minimum(bounds[1:] - starts, self.limits.occurrences).astype(np.uint8)
+        kinds = _MERGED.take(np.bitwise_or.reduceat(kinds[order], starts))
         ids, places = ids[starts], order[starts]
         if len(ids) > self.limits.tokens:
-            keep = self._chosen(ids, places, kinds)
+            keep = self._chosen(ids, first[np.minimum.reduceat(order, starts)], kinds)
             ids, counts, kinds, places = ids[keep], counts[keep], kinds[keep], places[keep]
         return Tokens(
             ids=ids,
-            occurrences=counts.astype(np.uint8),
+            occurrences=counts,
             kinds=kinds,
             words=tuple(self.texts),
             first=first[places],
             second=second[places],
         )
 
+    def _with_pairs(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
+        """Return ids, kinds, first and second word of all that was added and of all pairs."""
+        singles = len(self.texts)
+        ids, kinds = word_ids(self.texts), np.frombuffer(self.kinds, np.uint8)
+        first, second = np.arange(singles, dtype=np.int32), np.full(singles, -1, np.int32)
+        if "pairs" in self.without or not self.runs:
+            return ids, kinds, first, second
+        left = np.concatenate([np.arange(run.start, run.stop, dtype=np.int32) for run in self.runs])
+        right = left + np.int32(1)
+        return (
+            np.concatenate([ids, pair_ids(ids[left], ids[right])]),
+            np.concatenate([kinds, np.full(len(left), Kind.PAIR, np.uint8)]),
+            np.concatenate([first, left]),
+            np.concatenate([second, right]),
+        )
+
     def _chosen(
-        self, ids: NDArray[np.int64], places: NDArray[np.int64], kinds: NDArray[np.uint8]
+        self, ids: NDArray[np.int64], places: NDArray[np.int32], kinds: NDArray[np.uint8]
     ) -> NDArray[np.int64]:
-        """Return the rows kept when there are too many (see the module's docstring)."""
+        """Return the rows kept when there are too many (see the module's docstring).
+
+        `places` are those where a reader meets a token, of a pair that of its first word.
+        """
         room = self.limits.tokens
         text = (kinds & (Kind.WORD | Kind.PAIR)) != 0
         other = np.flatnonzero(~text)
         other = other[np.argsort(places[other], kind="stable")][: room // 2]
         room -= len(other)
         rows = np.flatnonzero(text)
-        # a pair stands where its first word does: both are read at the same moment
-        at = np.where(places[rows] < len(self.texts), places[rows], places[rows] - len(self.texts))
-        rows = rows[np.argsort(at, kind="stable")]
+        rows = rows[np.argsort(places[rows], kind="stable")]
         early, late = rows[: room // 2], rows[room // 2 :]
         late = late[np.argsort(ids[late], kind="stable")][: room - len(early)]
         return np.sort(np.concatenate([other, early, late]))
