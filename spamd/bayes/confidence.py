@@ -1,15 +1,17 @@
 """Naive Bayes that believes a token by how sure its counts are.
 
     p  = S / (S + H)                    S, H: spam and ham messages with the token, both scaled to
-       the
-                                        larger corpus
+                                        the larger corpus
     CF = [ ((S−H)² − κ/(S+H)) / (S+H)² ]^γ / (1 + δ/(S+H))           0 where that is negative
     q  = ½ + CF·(p − ½)                 the probability that is combined
-    z  = Σ ln q/(1−q) / n               n tokens in the message
+    z  = Σ max(ln q/(1−q), −limit) / n  n tokens in the message
 
 A token seen often, and nearly always with one label, keeps its probability; any other is pulled to
 ½. So no list of the most telling tokens is needed, and no smoothing constant carries the verdict of
 rare words. It was the best single head over counts (E-006).
+
+What a token says for ham is limited, what it says for spam is not: anybody can add ham words to a
+spam, nobody adds spam words to a ham (E-020).
 
 Source: F. Assis, W. Yerazunis, C. Siefkes, S. Chhabra, "Exponential differential document count"
 (MIT Spam Conference 2006), the confidence factor of OSBF-Lua. Words and pairs instead of sparse
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spamd.bayes import logistic
 from spamd.bayes.counts import TokenCounts, Totals
 
 EXTREME = 1e-6
@@ -34,18 +37,22 @@ class ConfidenceOptions:
     spread     κ, doubt about a difference that chance explains; OSBF's 0.25
     exponent   γ, how fast confidence falls as a token becomes common to both labels (E-006)
     rarity     δ, messages after which a token is half believed; OSBF's 8
+    limit      the most that one token says for ham, in log-odds (E-020)
     kinds      which kinds of tokens are read, a sum of `Kind` flags
     """
 
     spread: float = 0.25
     exponent: float = 6.0
     rarity: float = 8.0
+    limit: float = 1.0
     kinds: int = 255
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         if self.spread < 0 or self.rarity < 0:
             raise ValueError("spread and rarity must not be below 0")
+        if self.limit <= 0:
+            raise ValueError("limit must be above 0")
         if not 0 < self.exponent <= 100:
             raise ValueError("exponent must lie between 0 and 100")
 
@@ -74,7 +81,8 @@ def contributions(
     counts: TokenCounts, kinds: NDArray[np.uint8], totals: Totals, options: ConfidenceOptions
 ) -> NDArray[np.float64]:
     """Return what each token adds to the head's log-odds."""
-    q = np.minimum(np.maximum(probabilities(counts, totals, options), EXTREME), 1 - EXTREME)
+    least = max(EXTREME, logistic.sigmoid(-options.limit))
+    q = np.minimum(np.maximum(probabilities(counts, totals, options), least), 1 - EXTREME)
     parts: NDArray[np.float64] = np.log(q / (1 - q))
     if options.kinds != 255:
         parts[(kinds & np.uint8(options.kinds)) == 0] = 0.0

@@ -30,7 +30,7 @@ def test_without_lessons_agreeing_heads_are_believed_and_silent_ones_are_not() -
 
 
 def test_few_lessons_keep_the_fusion_near_its_default() -> None:
-    history = history_of([[50.0] * len(HEADS)] * 3, [Label.HAM] * 3)
+    history = history_of([[1.0] * len(HEADS)] * 3, [Label.HAM] * 3)
 
     moved = fit(history, FEW).values - FusionWeights.default().values
 
@@ -63,6 +63,52 @@ def test_the_fusion_is_calibrated_on_what_it_saw() -> None:
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
         band = (said >= low) & (said < low + 0.2)
         assert history.spam[band].mean() == pytest.approx(said[band].mean(), abs=0.06)
+
+
+def mislabelled(share: float) -> tuple[ScoreHistory, list[Label]]:
+    """Return lessons of which a share has the wrong label, and their true labels."""
+    rng = np.random.default_rng(11)
+    truth = [Label.SPAM if spam else Label.HAM for spam in rng.random(3000) < 0.4]
+    scores = [
+        (rng.normal(1.0 if label is Label.SPAM else -1.0, 0.6, len(HEADS)) * SCALES).tolist()
+        for label in truth
+    ]
+    other = {Label.SPAM: Label.HAM, Label.HAM: Label.SPAM}
+    wrong = rng.random(3000) < share
+    labels = [other[label] if flip else label for label, flip in zip(truth, wrong, strict=True)]
+    return history_of(scores, labels), truth
+
+
+def test_with_wrong_labels_the_probability_is_that_of_the_true_one() -> None:
+    history, truth = mislabelled(0.05)
+    spam = np.array([label is Label.SPAM for label in truth])
+
+    weights = fit(history, FEW)
+    trusting = fit(history, FusionOptions(wrong_labels=0.0))
+
+    said = np.array([sigmoid(weights.log_odds(row)) for row in history.scores])
+    believed = np.array([sigmoid(trusting.log_odds(row)) for row in history.scores])
+    assert np.median(said[spam]) > 0.999
+    assert np.median(believed[spam]) < 0.99
+    assert (said[~spam] > 0.97).mean() < 0.001
+
+
+def test_of_true_labels_few_are_taken_for_wrong() -> None:
+    history, _ = mislabelled(0.0)
+
+    doubting = fit(history, FEW).values
+    trusting = fit(history, FusionOptions(wrong_labels=0.0)).values
+
+    assert doubting == pytest.approx(trusting, rel=0.05, abs=0.05)
+
+
+def test_labels_without_sense_teach_no_weights() -> None:
+    """They are no sign of wrong labels: as many would be wrong as right."""
+    rng = np.random.default_rng(12)
+    scores = (rng.normal(0, 1, (3000, len(HEADS))) * SCALES).tolist()
+    labels = [Label.SPAM if spam else Label.HAM for spam in rng.random(3000) < 0.5]
+
+    assert np.abs(fit(history_of(scores, labels), FEW).values).max() < 0.5
 
 
 def test_the_fit_is_a_function_of_the_lessons_in_the_window() -> None:
@@ -119,6 +165,8 @@ def test_stored_weights_come_back_and_those_of_another_set_of_heads_do_not() -> 
         ({"heads": ()}, "heads"),
         ({"refit_every": 0}, "refit_every"),
         ({"regularisation": 0.0}, "regularisation"),
+        ({"wrong_labels": 0.3}, "wrong_labels"),
+        ({"wrong_labels": -0.1}, "wrong_labels"),
     ],
 )
 def test_an_impossible_option_is_refused_by_name(values: dict[str, object], message: str) -> None:

@@ -363,6 +363,19 @@ def test_rare_common_and_unseen_tokens_are_hardly_believed() -> None:
     assert sure > 2 * rare > 20 * common > unseen == 0
 
 
+@pytest.mark.parametrize("limit", [0.5, 1.0, 2.0])
+def test_a_token_speaks_for_ham_up_to_the_limit_and_for_spam_without_one(limit: float) -> None:
+    many = Totals(spam=1000, ham=1000)
+    counts = counts_of((0, 900), (900, 0), (0, 1))
+
+    parts = confidence.contributions(counts, words(3), many, ConfidenceOptions(limit=limit))
+
+    free = confidence.contributions(counts, words(3), many, ConfidenceOptions(limit=1e9))
+    assert parts.tolist() == pytest.approx([-limit / 3, free[1], free[2]])
+    assert free[0] == pytest.approx(-free[1])
+    assert free[1] > limit / 3
+
+
 def test_confidence_is_per_token_and_reads_the_kinds_wanted() -> None:
     kinds = np.array([Kind.WORD, Kind.PAIR], dtype=np.uint8)
 
@@ -461,6 +474,7 @@ def test_each_head_grows_with_the_spam_count_of_a_token(spam: int, ham: int) -> 
         (lambda: FisherOptions(minimum_deviation=0.5), "minimum_deviation"),
         (lambda: ConfidenceOptions(rarity=-1), "rarity"),
         (lambda: ConfidenceOptions(exponent=0), "exponent"),
+        (lambda: ConfidenceOptions(limit=0), "limit"),
         (lambda: LogisticOptions(rate=0), "rate"),
         (lambda: LogisticOptions(steady=20), "steady"),
         (lambda: GramsOptions(margin=-1), "margin"),
