@@ -38,6 +38,11 @@ class Clock(Protocol):
 class Inspector(Protocol):
     """Who judges a message for the relay."""
 
+    @property
+    def reads_bytes(self) -> int:
+        """How much of the start of a message is looked at, lines ended by LF."""
+        ...
+
     async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:
         """Return the report on a message (header and body as plain bytes, not dot-stuffed).
 

@@ -59,6 +59,11 @@ class Scanner:
         self._key = key
         self._random = random
 
+    @property
+    def reads_bytes(self) -> int:
+        """How much of the start of a message is looked at, lines ended by LF."""
+        return self._tokenizer.limits.read_bytes
+
     def scan(self, content: bytes) -> ScanReport:
         """Return the report on a message; no content makes it fail."""
         started = self._clock.monotonic()
@@ -117,6 +122,11 @@ class ScanningInspector:
         self._clock = clock
         self._log = log
         self._threads = asyncio.Semaphore(THREADS)
+
+    @property
+    def reads_bytes(self) -> int:
+        """How much of the start of a message is looked at, lines ended by LF."""
+        return self._scanner.reads_bytes
 
     async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:  # noqa: ARG002 - the port gives it; per-recipient verdicts will use it
         """Return the report on a message and remember it."""

@@ -68,6 +68,7 @@ class FakeInspector:
     gate: asyncio.Event | None = None
     seen: list[tuple[bytes, Envelope]] = field(default_factory=list)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
+    reads_bytes: int = 4 * 2**20
 
     async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:
         self.seen.append((content, envelope))

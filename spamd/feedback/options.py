@@ -146,7 +146,8 @@ class FeedbackOptions:
     retry_most_s      longest such wait
     attempts          how often a mail is tried before it is left parked
     chunk             mails asked for in one command; progress is saved after each chunk
-    max_message_bytes larger mails are not fetched: their start is enough
+    max_message_bytes larger mails are not fetched whole, only this much of their start: twice what
+                      is looked at (`tokenizer.limits`), as each line may end in CR and LF
     rule_window_s     a mail that shows up in Junk this soon after its delivery, never seen
                       elsewhere, was filed by a rule; seconds; longer than a queue delays mail
     hold_after        lessons of one person within `hold_window_s` that contradict a clear verdict;
@@ -171,7 +172,7 @@ class FeedbackOptions:
     retry_most_s: float = 300.0
     attempts: int = 3
     chunk: int = 500
-    max_message_bytes: int = 4 * 1024 * 1024
+    max_message_bytes: int = 2 * (4 * 1024 + 256) * 1024
     rule_window_s: float = 3600.0
     hold_after: int = 100
     hold_window_s: float = 3600.0

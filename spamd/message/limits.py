@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 class Limits:
     """What is read of one message, at most."""
 
-    message_bytes: int = 33_554_432
-    """Bytes looked for parts in; 32 MiB is more than common servers accept (Postfix: 10 MB)."""
+    message_bytes: int = 4_194_304
+    """Bytes behind the header looked for parts in, lines ended by LF. Of a large message no more is
+    held in memory while it is relayed, and no other way looks further, so that all agree."""
     header_bytes: int = 262_144
     """Bytes of one header section; Postfix cuts at 102,400, real ones stay below 64 KiB."""
     fields: int = 1_000
@@ -44,6 +45,11 @@ class Limits:
     """Highest count of one token in one message: repeating a word buys nothing beyond it."""
     gram_bytes: int = 3_000
     """Bytes of the start of the message turned into 4-grams; the pilot used 3,000 (E-003)."""
+
+    @property
+    def read_bytes(self) -> int:
+        """Return how much of the start of a message is looked at at most, lines ended by LF."""
+        return self.message_bytes + self.header_bytes
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -86,13 +86,9 @@ _IDENTITY = ("", "7bit", "8bit", "binary")
 
 def parse(raw: bytes, limits: Limits = Limits()) -> Message:  # noqa: B008 - frozen value
     """Return the message that `raw` holds; total, never raises on content."""
-    data = raw[: limits.message_bytes]
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if start := fields_start(data):
-        data = data[start:]
+    data, cut = _start(raw, limits)
     walk = _Walk(data, limits)
-    if len(raw) > limits.message_bytes:
+    if cut:
         walk.defects["message cut"] = None
     walk.run()
     return Message(
@@ -105,6 +101,24 @@ def parse(raw: bytes, limits: Limits = Limits()) -> Message:  # noqa: B008 - fro
         defects=tuple(walk.defects),
         topmost={field.name: field.value for field in reversed(walk.fields)},
     )
+
+
+def _start(raw: bytes, limits: Limits) -> tuple[bytes, bool]:
+    """Return what is read of a message, its lines ended by LF, and whether there is more.
+
+    The bytes are counted from the end of the header and after the line ends were made one, so that
+    a mail is cut at the same place whoever stored it and added fields.
+    """
+    data = raw[: 2 * (limits.read_bytes + 1)]  # each LF may have a CR before it
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    start = fields_start(data)
+    if len(data) <= limits.message_bytes:
+        return (data[start:] if start else data), False
+    blank = data.find(b"\n\n", start, start + limits.header_bytes)
+    body = start if blank < 0 else blank + 2
+    end = min(body + limits.message_bytes, limits.read_bytes)
+    return data[start:end], len(data) > end
 
 
 class _Walk:

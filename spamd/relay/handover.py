@@ -11,6 +11,7 @@ is not (RFC 1047).
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.errors import (
@@ -86,11 +87,11 @@ class HandOver:
         """Return the reply to a report: mail that teaches and goes no further."""
         letter: Letter | None = None
         desk = self._context.desk
-        limit = self._context.relay.inspect_bytes
+        limit = self._context.inspector.reads_bytes
         try:
             letter = await intake.finish(self._context.relay.bare_newline)
             if desk is None or letter.size_bytes > limit:
-                raise MessageTooLarge("report above relay.inspect_bytes")  # noqa: TRY301 - answered like all faults
+                raise MessageTooLarge("report larger than what is looked at")  # noqa: TRY301 - answered like all faults
             actor = self._envelope.sender.decode("ascii", "replace")
             receipt = await desk.take(unstuffed(letter.head(limit)), label, actor)
             await self._next_hop.reset()
@@ -116,13 +117,14 @@ class HandOver:
             RoutingLoop: the message has been on its way too long.
             MessageTooLarge: the header section alone is larger than what is judged of a message.
         """
-        text = letter.head(self._context.relay.inspect_bytes) if letter.spooled else letter.whole()
+        limit = self._context.inspector.reads_bytes
+        text = letter.head(limit) if letter.spooled else letter.whole()
         # As far as the first blank line, which may be beyond the header section if that ended
         # without one; `strip_and_prepend` sees where, and a plain search costs a tenth.
         blank = text.find(b"\r\n\r\n")
         end = blank + 4 if blank >= 0 else len(text)
         if blank < 0 and len(text) < letter.size_bytes and header_end(text) == len(text):
-            raise MessageTooLarge("header section larger than relay.inspect_bytes")
+            raise MessageTooLarge("header section larger than what is looked at")
         head = text[:end]
         if received_count(head) >= MAX_RECEIVED:
             raise RoutingLoop(f"{MAX_RECEIVED} Received fields")
@@ -132,10 +134,11 @@ class HandOver:
         """Return the report; a fault of ours follows `relay.on_fault`."""
         relay = self._context.relay
         inspector = self._context.inspector
-        wire = letter.head(relay.inspect_bytes) if letter.spooled else letter.whole()
+        text = start_of(letter, inspector.reads_bytes)
         try:
             with self._connection.limited(relay.inspect_timeout_s):
-                return await inspector.inspect(unstuffed(wire), self._envelope)
+                report = await inspector.inspect(text, self._envelope)
+                return replace(report, size_bytes=max(report.size_bytes, letter.size_bytes))
         except Exception as error:  # noqa: BLE001 - no fault of the inspector may bounce mail
             fault = error
         self._context.observer.failed("message.unscanned", fault)
@@ -183,6 +186,21 @@ class HandOver:
         elif self._connection.committing:
             self._next_hop.abort()
         return answer
+
+
+def start_of(letter: Letter, limit: int) -> bytes:
+    """Return a message as it was meant, of a spooled one enough of its start.
+
+    That is more than `limit` bytes, each line end counted as one. A byte that counts takes at most
+    two on the wire (a CR before an LF, a dot before a dot), so the second reading is the last.
+    """
+    if not letter.spooled:
+        return unstuffed(letter.whole())
+    text = unstuffed(letter.head(limit))
+    missing = limit + 1 - (len(text) - text.count(b"\r\n"))
+    if missing > 0 and letter.size_bytes > limit:
+        text = unstuffed(letter.head(limit + 2 * missing))
+    return text
 
 
 def _obey(report: ScanReport) -> None:

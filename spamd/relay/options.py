@@ -69,8 +69,6 @@ class RelayOptions:
     spool_above_bytes        a message larger than this goes to disk while it arrives
     spool_bytes              mail on disk by one worker; above it 452 4.3.1
     spool_directory          where; empty takes the system's folder for temporary files
-    inspect_bytes            of a spooled message this much from its start is judged; words beyond
-                             it do not change a verdict
     max_connections          of one worker, then 421 4.7.0
     max_connections_per_client  from one address (one /64 of IPv6), trusted networks excepted
     max_turns_without_mail   pauses between commands without a mail, then 421 4.7.0 (Postfix: 100
@@ -108,7 +106,6 @@ class RelayOptions:
     spool_above_bytes: int = 1 * MIB
     spool_bytes: int = 2048 * MIB
     spool_directory: str = ""
-    inspect_bytes: int = 4 * MIB
     max_connections: int = 1000
     max_connections_per_client: int = 100
     max_turns_without_mail: int = 100

@@ -80,7 +80,20 @@ def test_a_message_larger_than_the_limit_is_cut() -> None:
     message = parse(b"A: b\n\n" + b"x" * 100, Limits(message_bytes=50))
     assert "message cut" in message.defects
     assert message.size_bytes == 106
-    assert len(message.parts[0].body) == 44
+    assert len(message.parts[0].body) == 50
+
+
+def test_a_mail_is_cut_at_one_place_with_either_line_end_and_with_fields_on_top() -> None:
+    lines = b"".join(b"%d\n" % number for number in range(100))
+    raw = b"Subject: long\n\n" + lines
+    crlf = raw.replace(b"\n", b"\r\n")
+    limits = Limits(message_bytes=101, header_bytes=100)
+    for some in (raw, crlf, b"Received: from a\n\tby b\n" + raw, b"From a@b  1 Jan\n" + raw):
+        message = parse(some, limits)
+        assert message.parts[0].body == lines[:101]
+        assert "message cut" in message.defects
+    for some in (raw, crlf):
+        assert parse(some, Limits(message_bytes=len(lines), header_bytes=100)).defects == ()
 
 
 def test_a_header_longer_than_the_limit_is_cut() -> None:

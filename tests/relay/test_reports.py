@@ -7,6 +7,7 @@ import pytest
 
 from spamd.errors import StorageUnavailable
 from spamd.sample import Label
+from tests.fakes import FakeInspector
 from tests.relay.peers import LETTER, ScriptedNextHop, relay
 
 REPORTS = (b"<spam@y.test>",)
@@ -101,8 +102,11 @@ async def test_a_report_that_can_not_be_learned_now_is_451_and_the_session_goes_
 
 async def test_a_report_larger_than_what_is_judged_is_552() -> None:
     desk = FakeDesk()
-    limits = {**OPEN, "inspect_bytes": 1000, "spool_above_bytes": 500, "memory_bytes": 500}
-    async with ScriptedNextHop() as hop, relay(hop.url, desk=desk, **limits) as running:
+    inspector = FakeInspector(reads_bytes=1000)
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, desk=desk, inspector=inspector, **OPEN) as running,
+    ):
         wire = LETTER + b"x" * 1000 + b"\r\n"
         answer = await (await running.talk()).deliver(wire, recipients=REPORTS)
         assert answer.startswith(b"552 5.3.4 ")
