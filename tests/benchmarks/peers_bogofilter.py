@@ -1,12 +1,12 @@
-"""bogofilter over the same mail, in the same order, counted by the same rates.
+"""bogofilter and spamd over the same mail, in the same order, counted by the same rates.
 
     python -m tests.benchmarks.peers_bogofilter INDEX [--seed N …] [--json]
     python -m tests.benchmarks.peers_bogofilter INDEX --unseen OTHER_INDEX
     python -m tests.benchmarks.peers_bogofilter INDEX --attack [--seed N]
 
-The first form is the protocol "online": score, then learn, with the shipped settings. The second
-learns INDEX, then scores OTHER_INDEX. The third attacks it as `spamd evaluate --attack` attacks us.
-All print the tables that `spamd evaluate` prints for us.
+The first form is the protocol "online": score, then learn, both with the shipped settings. The
+second learns INDEX, then scores OTHER_INDEX. The third attacks bogofilter as `spamd evaluate
+--attack` attacks spamd.
 """
 
 import argparse
@@ -22,9 +22,12 @@ from typing import Self
 
 import numpy as np
 
+from spamd.bayes.model import BayesOptions
 from spamd.evaluation.attack import AttackOptions, assault
 from spamd.evaluation.index import LabelledMail, read_index, shuffled
-from spamd.evaluation.protocol import WINDOWS
+from spamd.evaluation.material import prepare
+from spamd.evaluation.protocol import WINDOWS, EvaluationOptions, run
+from spamd.evaluation.protocol import transfer as carried
 from spamd.evaluation.rates import CALLED_HAM, CALLED_SPAM, CALLED_UNSURE, Outcomes, rates
 from spamd.evaluation.target import Calls, Floats, Lesson, Reader
 from spamd.message.tokenizer import TokenizerOptions
@@ -148,6 +151,17 @@ def transfer(learned: Sequence[LabelledMail], unseen: Sequence[LabelledMail]) ->
     return outcomes([mail.label for mail in unseen], judged)
 
 
+def spamd(
+    index: Sequence[LabelledMail], seed: int | None, unseen: Sequence[LabelledMail] = ()
+) -> Outcomes:
+    """Return what spamd said in the same order, or on other mail."""
+    options, tokenizer = EvaluationOptions(seed=seed), TokenizerOptions()
+    material = prepare(index, tokenizer)
+    if unseen:
+        return carried(material, prepare(unseen, tokenizer), options, BayesOptions()).fused
+    return run(material, options, BayesOptions()).fused
+
+
 def table(name: str, run: Outcomes) -> dict[str, dict[str, float | int]]:
     """Return the rates of a run as a whole and by windows."""
     parts = {f"{name}, {window}": run.part(part) for window, part in WINDOWS}
@@ -175,18 +189,21 @@ def main() -> None:
         return
     found: dict[str, dict[str, float | int]] = {}
     if given.unseen:
-        found |= {"transfer": rates(transfer(index, read_index(given.unseen))).to_json()}
+        unseen = read_index(given.unseen)
+        found |= {"bogofilter, unseen": rates(transfer(index, unseen)).to_json()}
+        found |= {"spamd, unseen": rates(spamd(index, None, unseen)).to_json()}
     else:
         for seed in given.seed or [None]:
             name = "index" if seed is None else f"seed {seed}"
-            found |= table(name, online(shuffled(index, seed)))
+            found |= table(f"bogofilter, {name}", online(shuffled(index, seed)))
+            found |= table(f"spamd, {name}", spamd(index, seed))
     if given.json:
         print(json.dumps(found))
         return
     columns = list(next(iter(found.values())))
-    print(f"{'':20}", *(f"{column[:10]:>10}" for column in columns))
+    print(f"{'':30}", *(f"{column[:10]:>10}" for column in columns))
     for name, row in found.items():
-        print(f"{name:20}", *(f"{row[column]:10.3f}" for column in columns))
+        print(f"{name:30}", *(f"{row[column]:10.3f}" for column in columns))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The product over public mail, in the order of each index: what was promised is kept.
 
-bogofilter 1.2.5 in the same order, by `tests.benchmarks.peers_bogofilter`: 1-ROCA 0.143 % on
-`spamassassin`, 0.249 % on `modern`.
+Other orders, mail unseen before, and the whole table of attacks take an hour and are measured by
+hand (docs/experiments.md, "Where we stand"). bogofilter 1.2.5 in the same order, by
+`tests.benchmarks.peers_bogofilter`: 1-ROCA 0.143 % on `spamassassin`, 0.249 % on `modern`.
 """
 
 from pathlib import Path
@@ -9,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from spamd.bayes.model import BayesOptions
+from spamd.evaluation.attack import AttackOptions, attack
 from spamd.evaluation.index import read_index
 from spamd.evaluation.protocol import EvaluationOptions, EvaluationResult, evaluate
 from spamd.message.tokenizer import TokenizerOptions
 
 BOGOFILTER_MODERN = 0.249
+
+ATTACKED = 3000
+"""Mails of the attack: two thirds are learned. With all 6,046 it would take three times as long."""
 
 pytestmark = pytest.mark.timeout(1500)  # a minute or two where the machine has nothing else to do
 
@@ -24,23 +29,41 @@ def run(corpus: Path) -> EvaluationResult:
     )
 
 
+def keeps_the_default_decision(result: EvaluationResult) -> None:
+    """Ham tagged, spam passed and unsure mail stay below what was promised, and P is calibrated."""
+    assert result.rates.ham_misclassified <= 0.2
+    assert result.rates.spam_misclassified <= 3.0
+    assert result.rates.unsure <= 5.0
+    assert result.rates.calibration_error <= 0.01
+
+
 def test_mail_of_2002_is_judged_as_promised(spamassassin_corpus: Path) -> None:
     result = run(spamassassin_corpus)
-    found = result.rates
     assert len(result.fused) == 6046
-    assert found.roca <= 0.10
-    assert found.ham_misclassified <= 0.5
-    assert found.spam_misclassified <= 4.0
-    assert found.unsure <= 5.0
-    assert found.calibration_error <= 0.01
+    assert result.rates.roca <= 0.055
+    assert result.windows()["after 1000"].roca <= 0.025
+    assert result.rates.spam_missed <= 10.0
+    assert result.rates.lam <= 1.2
     assert set(result.heads) >= {"graham", "multinomial", "fisher", "facts"}
+    keeps_the_default_decision(result)
 
 
 def test_mail_of_our_days_is_judged_four_times_better_than_by_bogofilter(
     modern_corpus: Path,
 ) -> None:
-    found = run(modern_corpus).rates
-    assert found.roca <= BOGOFILTER_MODERN / 4
-    assert found.spam_missed <= 2.0
-    assert found.ham_misclassified <= 0.2
-    assert found.calibration_error <= 0.01
+    result = run(modern_corpus)
+    assert result.rates.roca <= BOGOFILTER_MODERN / 4
+    assert result.rates.spam_missed <= 2.0
+    keeps_the_default_decision(result)
+
+
+def test_chosen_words_and_poison_do_no_more_harm_than_promised(spamassassin_corpus: Path) -> None:
+    options = AttackOptions(added=(30,), disguised=0, poisoned=(0.01,), wrong_labels=(0.05,))
+    mail = read_index(spamassassin_corpus / "index")[:ATTACKED]
+    rows = {row.attack: row for row in attack(mail, options, BayesOptions(), TokenizerOptions())}
+    assert rows["none"].caught >= 95.0
+    assert rows["30 best ham words"].caught >= 85.0
+    assert rows["1 % poison"].ham_lost <= 1.0
+    assert rows["1 % poison"].caught >= 90.0
+    assert rows["5 % wrong labels"].spam_called >= 70.0
+    assert rows["5 % wrong labels"].ham_called <= 0.5
