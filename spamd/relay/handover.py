@@ -30,6 +30,7 @@ from spamd.relay.data import Intake, unstuffed
 from spamd.relay.next_hops import NextHopSession
 from spamd.relay.options import OnFault, Received
 from spamd.relay.outgoing import Outgoing
+from spamd.relay.receipt import send_receipt
 from spamd.relay.received import MAX_RECEIVED, received_count, received_field
 from spamd.relay.replies import Reply, reply, reply_to
 from spamd.relay.spool import Letter
@@ -93,8 +94,11 @@ class HandOver:
             if desk is None or letter.size_bytes > limit:
                 raise MessageTooLarge("report larger than what is looked at")  # noqa: TRY301 - answered like all faults
             actor = self._envelope.sender.decode("ascii", "replace")
-            receipt = await desk.take(unstuffed(letter.head(limit)), label, actor)
+            content = unstuffed(letter.head(limit))
+            receipt = await desk.take(content, label, actor)
             await self._next_hop.reset()
+            head = content[: content.find(b"\r\n\r\n", 0, LARGE_HEAD_BYTES) + 4]
+            await send_receipt(self._context, self._next_hop, self._envelope, head, receipt)
             return reply(250, f"2.0.0 {receipt}")
         except Exception as error:  # noqa: BLE001 - the border around one message
             return await self._refused(error)

@@ -92,6 +92,8 @@ class RelayOptions:
     report_networks          clients there may report to `feedback.spam_addresses` and
                              `ham_addresses`, besides those who logged in; it is the real client
                              that counts, as XCLIENT, XFORWARD or PROXY name it
+    report_receipts          a report is answered with a short mail to its envelope sender, by the
+                             next hop; the SMTP reply says the same
     received                 our Received field: "auto", "on" or "off"
     """
 
@@ -125,6 +127,7 @@ class RelayOptions:
     trusted_networks: tuple[str, ...] = ()
     proxy_protocol: bool = False
     report_networks: tuple[str, ...] = ()
+    report_receipts: bool = True
     received: Received = Received.AUTO
 
     def __post_init__(self) -> None:

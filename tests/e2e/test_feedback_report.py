@@ -39,7 +39,7 @@ def test_a_report_teaches_only_when_it_comes_from_a_trusted_network(
 ) -> None:
     networks = '["127.0.0.0/8"]' if trusted else "[]"
     settings = f"{ADDRESSES}relay.report_networks = {networks}\n"
-    daemon = Daemon(dovecot("alice", "spam"), settings=settings)
+    daemon = Daemon(dovecot("alice", "bob", "spam"), settings=settings)
     try:
         daemon.start()
         daemon.send(wombat(1))
@@ -52,6 +52,10 @@ def test_a_report_teaches_only_when_it_comes_from_a_trusted_network(
             assert {lesson[:3] for lesson in daemon.lessons()} == {
                 ("spam", "address", "bob@our.test")
             }
+            with daemon.dovecot.login("bob") as session:
+                session.select("INBOX", readonly=True)
+                subject = '"Your report: 2 reported as spam, 2 learned"'
+                assert len(session.search(None, "SUBJECT", subject)[1][0].split()) == 1
             assert "2 known" in offered(daemon, "spam@our.test", copy)
             assert "nothing learned" in offered(daemon, "ham@our.test", wombat(3))
         else:

@@ -1,6 +1,8 @@
 """Report addresses: who may teach by mail, and what becomes of everybody else's."""
 
 from dataclasses import dataclass, field
+from email import message_from_bytes
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from spamd.errors import StorageUnavailable
 from spamd.sample import Label
 from tests.fakes import FakeInspector
-from tests.relay.peers import LETTER, ScriptedNextHop, relay
+from tests.relay.peers import LETTER, Answer, Do, ScriptedNextHop, relay
 
 REPORTS = (b"<spam@y.test>",)
 
@@ -40,7 +42,7 @@ async def test_a_report_from_a_network_that_may_teach_is_learned_and_goes_no_fur
 
     assert answer == b"250 2.0.0 1 reported as spam, 1 learned\r\n"
     assert desk.taken == [(LETTER, Label.SPAM, "a@x.test")]
-    assert next_hop.messages == []
+    assert next_hop.envelopes == [(b"FROM:<>", [b"TO:<a@x.test>"])]  # the receipt
 
 
 @pytest.mark.parametrize("networks", [(), ("192.0.2.0/24",)])
@@ -111,3 +113,88 @@ async def test_a_report_larger_than_what_is_judged_is_552() -> None:
         answer = await (await running.talk()).deliver(wire, recipients=REPORTS)
         assert answer.startswith(b"552 5.3.4 ")
         assert desk.taken == []
+
+
+REPORT = b"From: a@x.test\r\nMessage-ID: <1@x.test>\r\nSubject: fwd\r\n\r\nSee attached.\r\n"
+
+
+async def test_a_report_is_answered_with_a_receipt_that_nothing_can_come_back_to() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, desk=FakeDesk(), **OPEN) as running:
+        talk = await running.talk()
+        answer = await talk.deliver(REPORT, recipients=REPORTS)
+        assert answer == b"250 2.0.0 1 reported as spam, 1 learned\r\n"
+        assert hop.envelopes == [(b"FROM:<>", [b"TO:<a@x.test>"])]
+        receipt = message_from_bytes(hop.messages[0])
+        assert {name: receipt[name] for name in ("From", "To", "Subject", "Auto-Submitted")} == {
+            "From": "spamd <spam@y.test>",
+            "To": "<a@x.test>",
+            "Subject": "Your report: 1 reported as spam, 1 learned",
+            "Auto-Submitted": "auto-replied",
+        }
+        assert receipt["In-Reply-To"] == receipt["References"] == "<1@x.test>"
+        assert receipt["Message-ID"].endswith("@mx.test>")
+        assert receipt["Date"] == "Fri, 15 Jan 2027 08:00:00 +0000"
+        assert "1 reported as spam, 1 learned\r\n" in receipt.get_payload()
+        # the session goes on
+        assert (await talk.deliver(hello=b"")).startswith(b"250 ")
+        assert len(hop.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("sender", "field"),
+    [
+        (b"<>", b""),  # a bounce
+        (b"<spam@y.test>", b""),  # a report address: it would report its own receipt
+        (b"<a@x.test>", b"Auto-Submitted: auto-generated\r\n"),
+        (b"<a@x.test>", b"Precedence: bulk\r\n"),
+        (b"<a@x.test>", b"List-Id: <l.x.test>\r\n"),
+    ],
+)
+async def test_what_no_person_sent_gets_no_receipt(sender: bytes, field: bytes) -> None:
+    desk = FakeDesk()
+    async with ScriptedNextHop() as hop, relay(hop.url, desk=desk, **OPEN) as running:
+        talk = await running.talk()
+        answer = await talk.deliver(field + REPORT, sender=sender, recipients=REPORTS)
+        assert answer.startswith(b"250 2.0.0 1 reported")
+        assert len(desk.taken) == 1
+        assert hop.messages == []
+
+
+async def test_receipts_can_be_turned_off() -> None:
+    options = {**OPEN, "report_receipts": False}
+    async with ScriptedNextHop() as hop, relay(hop.url, desk=FakeDesk(), **options) as running:
+        talk = await running.talk()
+        assert (await talk.deliver(REPORT, recipients=REPORTS)).startswith(b"250 ")
+        assert hop.messages == []
+
+
+@pytest.mark.parametrize("verb", ["MAIL", "RCPT", "."])
+@pytest.mark.parametrize("fault", [b"550 5.7.1 no\r\n", Do.CLOSE])
+async def test_a_receipt_that_is_not_taken_costs_nothing_but_itself(
+    verb: str, fault: bytes | Do
+) -> None:
+    usual: Answer = b"250 2.0.0 fine\r\n"
+    # the report's own MAIL comes first; its RCPT and its end never reach the next hop
+    answers: list[Answer] = [usual, fault, usual] if verb == "MAIL" else [fault, usual]
+    desk = FakeDesk()
+    async with (
+        ScriptedNextHop(answers={verb: answers}) as hop,
+        relay(hop.url, desk=desk, **OPEN) as running,
+    ):
+        talk = await running.talk()
+        answer = await talk.deliver(REPORT, recipients=REPORTS)
+        assert answer == b"250 2.0.0 1 reported as spam, 1 learned\r\n"
+        assert [event for event, _ in running.observer.faults] == ["receipt.failed"]
+        assert len(desk.taken) == 1
+        if fault is not Do.CLOSE:
+            assert (await talk.deliver(hello=b"")).startswith(b"250 ")
+        assert hop.connections == 1
+
+
+async def test_a_report_to_a_maildir_leaves_its_receipt_there(tmp_path: Path) -> None:
+    url = f"maildir://{tmp_path}/mail"
+    async with relay(url, desk=FakeDesk(), **OPEN) as running:
+        talk = await running.talk()
+        assert (await talk.deliver(REPORT, recipients=REPORTS)).startswith(b"250 ")
+    (path,) = (tmp_path / "mail" / "new").iterdir()
+    assert b"Auto-Submitted: auto-replied" in path.read_bytes()
