@@ -10,13 +10,14 @@ address parts, Message-ID host and field names; own runs for what is out.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from spamd.message import script, trace, url
 from spamd.message.charset import header_text
 from spamd.message.limits import Limits
-from spamd.message.parser import Field, Message
+from spamd.message.parser import Message
 
 _FOREIGN = re.compile(
     r"x-(?:.*spam|mime-autoconverted|.*virus|.*scan|amavis|rspamd|bogosity|crm114|dspam|sa-|asg-|barracuda|ironport|proofpoint"
@@ -48,79 +49,113 @@ _EXPECTED = ("from", "to", "subject", "date", "message-id")  # a proper mail has
 _MAX_ADDRESSES = 20  # of one field; a longer list says no more than its start
 _MARKED_WHOLE = ("x-mailer", "user-agent")  # whole as well: versions mean more than their words
 _SIGNED = ("dkim-signature", "domainkey-signature")
+_MARK = 20  # characters of a field's name that mark its words
+_SHORT = 200  # bytes of a value that is worth remembering
 _BOUNDARY = re.compile(r"boundary", re.IGNORECASE)
 _ZONE = re.compile(rb"([+-][0-9]{4})[^0-9]*$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeaderTokens:
-    """The tokens of a header section.
+class FieldTokens(NamedTuple):
+    """The tokens of one header field.
 
-    marked  mark and words of each field     links, shape  whole tokens
+    words  without the mark    marked  the same under the mark of the field    links, shape  whole
     """
 
-    marked: list[tuple[str, list[str]]]
-    links: list[str]
+    words: Sequence[str]
+    marked: Sequence[str]
+    links: Sequence[str] = ()
+    shape: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        words: list[str],
+        longest: int,
+        links: Sequence[str] = (),
+        shape: Sequence[str] = (),
+    ) -> "FieldTokens":
+        """Return the tokens of a field of that lower-case name and these words."""
+        kept = script.counted(words, longest)
+        return cls(kept, [f"{name[:_MARK]}:{word}" for word in kept], links, shape)
+
+
+class HeaderTokens(NamedTuple):
+    """The tokens of a header section: those of its fields, and of what it is made of."""
+
+    fields: list[FieldTokens]
     shape: list[str]
+
+
+def _nothing(_: str) -> None:
+    """Match nothing."""
 
 
 def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None) -> HeaderTokens:
     """Return the tokens of the header fields but Subject, fields matching `skip` left out."""
-    found = HeaderTokens(marked=[], links=[], shape=[])
-    names = {field.name for field in message.fields}
-    for name in _EXPECTED:
-        if name not in names and (skip is None or not skip.match(name)):
-            found.shape.append(f"missing:{name}")
+    found = HeaderTokens([], [])
+    names = message.topmost.keys()
+    skipped = _nothing if skip is None else skip.match
+    found.shape.extend(
+        [f"missing:{name}" for name in _EXPECTED if name not in names and not skipped(name)]
+    )
     for field in message.fields:
         name = field.name
-        if skip is not None and skip.match(name):
+        if skipped(name):
             continue
         if name in _SIGNED:
             found.shape.append(f"header:{name}")
-            continue
-        if name == "date":
+        elif name == "date":
             zone = _ZONE.search(field.value[:200].rstrip())
             found.shape.append(f"zone:{zone[1].decode()}" if zone else "zone:none")
-            continue
-        if is_foreign(name[:64]):
-            continue
-        found.shape.append(f"header:{field.spelled[:40]}")
-        if name != "subject":
-            _field(found, field, limits)
-    if skip is None or not skip.match("received"):
-        _trace(found, message, limits)
+        elif not is_foreign(name[:64]):
+            found.shape.append(f"header:{field.spelled[:40]}")
+            if name != "subject":
+                tokens = _tokens(name, field.value[: limits.field_bytes], limits)
+                found.fields.append(tokens)
+                found.shape.extend(tokens.shape)
+    if not skipped("received"):
+        for field in trace.handed_on(message.fields):
+            found.fields.append(_tokens("received", trace.lasting(field.value), limits))
     return found
 
 
-def _trace(found: HeaderTokens, message: Message, limits: Limits) -> None:
-    for field in trace.handed_on(message.fields):
-        hosts, words = trace.trace_tokens(field, limits)
-        found.links.extend(hosts)
-        found.marked.append(("received", words))
-
-
-def _field(found: HeaderTokens, field: Field, limits: Limits) -> None:
-    name, mark = field.name, field.name[:20]
-    value = field.value[: limits.field_bytes]
+def _tokens(name: str, value: bytes, limits: Limits) -> FieldTokens:
+    """Return the tokens of a field; most mail says most of what it says again and again."""
     if name == "message-id":
         value = value.rpartition(b"@")[2].rstrip(b"> \t\n")
+    read = _remembered if len(value) <= _SHORT else _read
+    return read(name, value, limits.field_words, limits.word_chars)
+
+
+def _read(name: str, value: bytes, most: int, longest: int) -> FieldTokens:
+    """Return the tokens of a field: of its `most` first words, cut when longer than `longest`."""
     text = header_text(value)
     if not text.isascii():
         text, _ = script.normalize(text)
+    links: list[str] = []
+    shape: list[str] = []
     if name in _ADDRESSES:
-        _addresses(found, mark, text)
+        links, count = _addresses(name, text)
+        shape.append(f"{name}:count:{count.bit_length()}")
     elif name in _MARKED_WHOLE:
-        found.shape.append(f"{mark}:{'_'.join(text.split())[:40]}")
+        shape.append(f"{name}:{'_'.join(text.split())[:40]}")
     elif name == "content-type":
         text = _BOUNDARY.split(text, maxsplit=1)[0]
-    found.marked.append((mark, script.words(text)[: limits.field_words]))
+    elif name == "received":
+        links = trace.host_tokens(text)
+    return FieldTokens.of(name, script.words(text)[:most], longest, links, shape)
 
 
-def _addresses(found: HeaderTokens, mark: str, text: str) -> None:
-    """Note each address and its registrable domain; how many there are, in powers of two."""
+_remembered = lru_cache(maxsize=2_048)(_read)  # some 3 KB each
+
+
+def _addresses(name: str, text: str) -> tuple[list[str], int]:
+    """Return each address and its registrable domain, and how many addresses there are."""
     addresses = _ADDRESS.findall(text)
-    for user, name in addresses[:_MAX_ADDRESSES]:
-        host = url.canonical_host(name)[:40]
-        found.links.append(f"{mark}:{user.lower()[:24]}@{host}"[:64])
-        found.links.append(f"{mark}:@{url.registrable_domain(host)}")
-    found.shape.append(f"{mark}:count:{len(addresses).bit_length()}")
+    found: list[str] = []
+    for user, domain in addresses[:_MAX_ADDRESSES]:
+        host = url.canonical_host(domain)[:40]
+        found.append(f"{name}:{user.lower()[:24]}@{host}"[:64])
+        found.append(f"{name}:@{url.registrable_domain(host)}")
+    return found, len(addresses)

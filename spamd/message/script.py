@@ -122,6 +122,19 @@ def _ascii_words(text: str) -> list[str]:
     return data.translate(_BLANKED).decode("ascii").split()
 
 
+def counted(words: list[str], limit: int) -> list[str]:
+    """Return the words that count: no numbers, and of one that is too long only a sign of it.
+
+    The sign is its first character and the number of bits of its length.
+    """
+    kept = [word for word in words if not word.isdigit()]
+    if not kept or max(map(len, kept)) <= limit:
+        return kept
+    return [
+        word if len(word) <= limit else f"skip:{word[0]}:{len(word).bit_length()}" for word in kept
+    ]
+
+
 def unmasked(word: str) -> str | None:
     """Return what a reader takes a word for that borrows letters from another alphabet.
 

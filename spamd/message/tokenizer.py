@@ -12,7 +12,7 @@ beginning.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -76,8 +76,8 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
         skip = headers.ROUTE if "route" in without else None
         found = headers.header_tokens(message, options.limits, skip)
         bag.subject(script.words(reading.subject))
-        bag.marked(found.marked)
-        bag.add(found.links, Kind.LINK)
+        bag.marked(found.fields)
+        bag.add([text for each in found.fields for text in each.links], Kind.LINK)
         if "shape" not in without:
             bag.add(found.shape, Kind.SHAPE)
     if "hidden" not in without:
@@ -125,7 +125,7 @@ class _Bag:
 
     def text(self, words: list[str]) -> None:
         """Add the words of the visible text, each as often as it comes, and what tricks hide."""
-        self._run(self._fitting([word for word in words if not word.isdigit()]))
+        self._run(script.counted(words, self.limits.word_chars))
         self._noted(Kind.WORD)
         if "tricks" not in self.without:
             self._letters(words)
@@ -135,16 +135,6 @@ class _Bag:
         start = len(self.texts)
         self.texts += words
         self.runs.append(range(start, len(self.texts) - 1))
-
-    def _fitting(self, words: list[str]) -> list[str]:
-        """Return the words; of one that is too long only its start and its length class."""
-        limit = self.limits.word_chars
-        if not words or max(map(len, words)) <= limit:
-            return words
-        return [
-            word if len(word) <= limit else f"skip:{word[0]}:{len(word).bit_length()}"
-            for word in words
-        ]
 
     def _letters(self, words: list[str]) -> None:
         """Add the plain reading of words in look-alikes, with digits, or letter by letter."""
@@ -157,25 +147,24 @@ class _Bag:
         ):
             if plain:
                 self.tricks[name] = None
-                self.texts += self._fitting(plain)
+                self.texts += script.counted(plain, self.limits.word_chars)
         self._noted(Kind.WORD | Kind.TRICK)
 
     def subject(self, words: list[str]) -> None:
         """Add the words of the subject marked, as twins, and in pairs."""
-        start = self.marked([("subject", words)])
+        start = self.marked([headers.FieldTokens.of("subject", words, self.limits.word_chars)])
         if start is not None:
             self.runs.append(range(start, len(self.texts) - 1))
 
-    def marked(self, fields: Iterable[tuple[str, list[str]]]) -> int | None:
+    def marked(self, fields: Sequence[headers.FieldTokens]) -> int | None:
         """Add words of header fields under their marks and as twins; return where these start."""
-        twins: list[str] = []
-        for mark, words in fields:
-            kept = self._fitting([word for word in words if not word.isdigit()])
-            twins += kept
-            self.texts += [f"{mark}:{word}" for word in kept]
+        for each in fields:
+            self.texts += each.marked
         self._noted(Kind.MARKED)
+        twins = [word for each in fields for word in each.words]
         if "tricks" not in self.without:
-            plain = [folded for word in twins if (folded := script.unmasked(word))]
+            masked = [word for word in twins if not word.isascii()]
+            plain = [folded for word in masked if (folded := script.unmasked(word))]
             if plain:
                 self.tricks["look-alike"] = None
                 self.texts += plain
@@ -189,7 +178,7 @@ class _Bag:
 
     def hidden(self, mark: str, words: list[str]) -> None:
         """Add words that the reader is not shown."""
-        kept = self._fitting([word for word in words if not word.isdigit()])
+        kept = script.counted(words, self.limits.word_chars)
         self.texts += [f"{mark}:{word}" for word in kept]
         self._noted(Kind.HIDDEN)
         if kept and mark == "hidden":

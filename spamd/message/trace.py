@@ -18,14 +18,12 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from spamd.message import script, url
-from spamd.message.charset import header_text
-from spamd.message.limits import Limits
+from spamd.message import url
 from spamd.message.parser import Field
 
 _MAX_FIELDS = 12  # 99 % of real mail has no more, and those further down are the sender's word
 _MAX_BYTES = 1_000  # of one field: the longest of 25,000 had 600
-_ONCE = re.compile(r"(?:;|\sfor\s).*|\bid\s+\S+", re.DOTALL)
+_ONCE = re.compile(rb"(?:;|\sfor\s).*|\bid\s+\S+", re.DOTALL)
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})+")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}$")
 
@@ -37,13 +35,17 @@ def handed_on(fields: Sequence[Field]) -> Iterable[Field]:
     return islice((field for field in fields[start:] if field.name == "received"), _MAX_FIELDS)
 
 
-def trace_tokens(field: Field, limits: Limits) -> tuple[list[str], list[str]]:
-    """Return hosts, addresses and domains of a Received field as tokens, and its words."""
-    text = _ONCE.sub(" ", header_text(field.value[:_MAX_BYTES]))
+def lasting(value: bytes) -> bytes:
+    """Return what a Received field says of servers, without what comes once and never again."""
+    return _ONCE.sub(b" ", value[:_MAX_BYTES])
+
+
+def host_tokens(text: str) -> list[str]:
+    """Return hosts, addresses and domains that a Received field names."""
     found: list[str] = []
     for host in dict.fromkeys(_HOST.findall(text.lower())):
         if _ADDRESS.match(host):
             found.append(f"received:{host}")
         elif not host.replace(".", "").isdigit():  # a version
             found += (f"received:{host[-54:]}", f"received:@{url.registrable_domain(host)[-54:]}")
-    return found, script.words(text)[: limits.field_words]
+    return found
