@@ -1,7 +1,6 @@
 """`spamd status`: what was learned, by whom, and what is missing."""
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from spamd.bayes.counts import Totals
     from spamd.ports import Held, LessonHead, Parked
     from spamd.settings import Settings
+    from spamd.storage.journal import Summary
 
 LAST = 5
 """Lessons shown: enough to see whether the last ones did what they should."""
@@ -29,7 +29,8 @@ class State:
 
     database: str
     totals: "Totals"
-    lessons: "Sequence[LessonHead]"
+    lessons: "Summary"
+    last: "Sequence[LessonHead]"
     held: "Sequence[Held]"
     parked: "Sequence[Parked]"
 
@@ -60,15 +61,11 @@ async def _state(here: Session) -> State:
         return State(
             database=store.database.shown,
             totals=await store.totals(),
-            lessons=await store.lessons(Selection()),
+            lessons=await store.summary(),
+            last=await store.lessons(Selection(newest=LAST)),
             held=await store.held.held(),
             parked=await store.mailboxes.parked(),
         )
-
-
-def _corrections(lessons: "Sequence[LessonHead]") -> int:
-    """Return how many lessons contradicted what the filter thought before it learned them."""
-    return sum((head.before > 0.5) != (head.label == "spam") for head in lessons)
 
 
 def _missing(totals: "Totals", settings: "Settings") -> dict[str, int]:
@@ -101,10 +98,10 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
         "missing": _missing(totals, settings),
         "thresholds": thresholds(settings.decision),
         "lessons": {
-            "total": len(lessons),
-            "sources": Counter(head.source for head in lessons),
-            "corrections": _corrections(lessons),
-            "last": [_lesson(head) for head in lessons[-LAST:]],
+            "total": lessons.total,
+            "sources": dict(lessons.sources),
+            "corrections": lessons.corrections,
+            "last": [_lesson(head) for head in state.last],
         },
         "held": len(state.held),
         "parked": len(state.parked),
@@ -128,23 +125,21 @@ def _print(state: State, settings: "Settings") -> None:
     for advice in advices(totals, settings):
         line(f"             {advice}")
     line(f"lessons      {_sources(lessons)}")
-    if lessons:
-        wrong = _corrections(lessons)
-        share = 100 * wrong / len(lessons)
-        line(f"             {wrong:,} of them corrected the filter ({share:.1f} %)")
+    if lessons.total:
+        share = 100 * lessons.corrections / lessons.total
+        line(f"             {lessons.corrections:,} of them corrected the filter ({share:.1f} %)")
     if state.held:
         line(f"held         {counted(len(state.held), 'lesson')} for review: spamd lessons held")
     if state.parked:
         line(f"parked       {counted(len(state.parked), 'mail')} could not be learned")
-    if lessons:
-        _print_last(lessons[-LAST:])
+    if state.last:
+        _print_last(state.last)
 
 
-def _sources(lessons: "Sequence[LessonHead]") -> str:
+def _sources(lessons: "Summary") -> str:
     """Return "120: 100 by imap, 20 by cli"."""
-    counts = Counter(head.source for head in lessons).most_common()
-    by = ", ".join(f"{number:,} by {source}" for source, number in counts)
-    return f"{len(lessons):,}: {by}" if by else "none"
+    by = ", ".join(f"{number:,} by {source}" for source, number in lessons.sources.items())
+    return f"{lessons.total:,}: {by}" if by else "none"
 
 
 def _ratio(totals: "Totals") -> str:

@@ -1,10 +1,11 @@
 """The journal: what was taught, by whom, when, and all that is needed to take it back."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Row, delete, func, insert, select
+from sqlalchemy import ColumnElement, Row, case, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import taught
@@ -59,6 +60,39 @@ async def listed(connection: AsyncConnection, selection: Selection) -> list[Less
         found += (await connection.execute(statement)).all()
     found.sort(key=lambda row: row.id)
     return [_head(row) for row in found[-(selection.newest or 0) :]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The lessons in force, counted.
+
+    sources      how many came from each source, most first
+    corrections  how many contradicted what the filter thought before it learned them
+    """
+
+    sources: Mapping[str, int]
+    corrections: int
+
+    @property
+    def total(self) -> int:
+        """Return how many lessons there are."""
+        return sum(self.sources.values())
+
+
+async def summary(connection: AsyncConnection) -> Summary:
+    """Return the lessons in force, counted by the database."""
+    wrong = (lesson.c.probability_before > 0.5) != (lesson.c.label == Label.SPAM.value)
+    statement = select(
+        lesson.c.source,
+        func.count().label("number"),
+        func.sum(case((wrong, 1), else_=0)).label("wrong"),
+    ).group_by(lesson.c.source)
+    found = (await connection.execute(statement)).all()
+    rows = sorted(found, key=lambda row: (-row.number, row.source))
+    return Summary(
+        sources={row.source: row.number for row in rows},
+        corrections=sum(row.wrong for row in rows),
+    )
 
 
 async def lessons(connection: AsyncConnection, digests: Sequence[bytes]) -> dict[bytes, Lesson]:

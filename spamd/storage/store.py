@@ -103,6 +103,11 @@ class Store:
         async with self.database.reading() as connection:
             return await journal.listed(connection, selection)
 
+    async def summary(self) -> journal.Summary:
+        """Return the lessons in force, counted by the database: quick however many there are."""
+        async with self.database.reading() as connection:
+            return await journal.summary(connection)
+
     async def secret(self) -> bytes:
         """Return the installation's secret, the key of our message ids' check."""
         async with self.database.reading() as connection:

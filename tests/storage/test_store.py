@@ -11,6 +11,7 @@ from spamd.message.facts import SCHEMA
 from spamd.ports import Selection
 from spamd.sample import Label
 from spamd.storage.engine import Database
+from spamd.storage.journal import Summary
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.prune import PruneOptions
@@ -110,6 +111,21 @@ async def test_lessons_are_selected_by_every_condition(store: Store, clock: Fixe
     second = start.replace(hour=start.hour + 2)
     assert await subjects(Selection(since=second)) == ["m1", "m2"]
     assert await subjects(Selection(until=second)) == ["m0"]
+
+
+async def test_lessons_are_counted_by_source_and_by_what_they_corrected(
+    store: Store, clock: FixedClock
+) -> None:
+    assert (await store.summary()) == Summary(sources={}, corrections=0)
+    teacher = trainer(store, clock)
+    await teacher.train([mail("a"), mail("b")], SPAM, source="cli", actor="root")
+    await teacher.train([mail(f"m{n}") for n in range(3)], HAM, source="imap", actor="anna")
+    heads = await store.lessons(Selection())
+    wrong = sum((head.before > 0.5) != (head.label is Label.SPAM) for head in heads)
+    assert 0 < wrong < 5
+    found = await store.summary()
+    assert list(found.sources.items()) == [("imap", 3), ("cli", 2)]
+    assert (found.total, found.corrections) == (5, wrong)
 
 
 async def test_upkeep_goes_through_the_store(
