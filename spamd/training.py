@@ -210,7 +210,7 @@ class Trainer:
                     continue  # somebody took it back meanwhile
                 lesson = old[digest]
                 _take_back(model, lesson)
-                effect = model.learn(lesson.sample, lesson.label, digest)
+                effect = model.learn(lesson.sample, lesson.label, digest, proof=False)
                 # What the person saw when the lesson was given stays with it.
                 effect = replace(
                     effect,

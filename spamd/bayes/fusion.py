@@ -173,11 +173,9 @@ class ScoreHistory:
 
     def remove(self, key: bytes, label: Label, scores: Floats) -> None:
         """Take the newest entry with this key, label and these scores out; none is no error."""
-        for index in reversed(range(len(self))):
-            if (
-                self._keys[index] == key
-                and self.spam[index] == (label is Label.SPAM)
-                and np.array_equal(self.scores[index], scores)
+        for index in reversed(self._places(key)):
+            if self.spam[index] == (label is Label.SPAM) and np.array_equal(
+                self.scores[index], scores
             ):
                 del self._keys[index]
                 at = self._start + index
@@ -185,6 +183,12 @@ class ScoreHistory:
                 self._spam[at : self._end - 1] = self._spam[at + 1 : self._end].copy()
                 self._end -= 1
                 return
+
+    def _places(self, key: bytes) -> list[int]:
+        """Return where the lessons with this key stand."""
+        if self._keys.count(key) < 2:
+            return [self._keys.index(key)] if key in self._keys else []
+        return [index for index, each in enumerate(self._keys) if each == key]
 
 
 def fit(history: ScoreHistory, options: FusionOptions) -> FusionWeights:

@@ -20,6 +20,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -28,6 +29,9 @@ STDIN = "-"
 
 LARGEST_BYTES = 128 * 1024 * 1024
 """A larger single message is no mail (servers stop at 50 MB) but would fill the memory."""
+
+ONE_MESSAGE_BYTES = 256 * 1024
+"""A file that begins with a postmark is looked through for a second one when it has less."""
 
 POSTMARK = re.compile(rb"From .*\b\d{1,2}:\d\d\b.*\b\d{4}\b")
 """First line of a message in an mbox: "From address date", the date with a time and a year."""
@@ -176,7 +180,11 @@ def _stream(file: BinaryIO, name: str, *, mbox: bool) -> Iterator[Mail | Unreada
 def _messages(
     file: BinaryIO, postmark: bytes, name: str, *, mbox: bool
 ) -> Iterator[Mail | Unreadable]:
-    parts = _split(file)
+    start = file.read(ONE_MESSAGE_BYTES)
+    if len(start) < ONE_MESSAGE_BYTES and b"\nFrom " not in start:  # nearly always, and cheap
+        parts: Iterator[bytes | None] = iter([start])
+    else:
+        parts = _split(chain(BytesIO(start + file.readline(LARGEST_BYTES)), _lines(file)))
     first = next(parts)
     second = next(parts, None)
     if second is None and not mbox:
@@ -189,12 +197,16 @@ def _messages(
         yield _too_large(label) if part is None else Mail(name=label, content=_delivered(part))
 
 
-def _split(file: BinaryIO) -> Iterator[bytes | None]:
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: file.readline(LARGEST_BYTES), b"")
+
+
+def _split(rest: Iterable[bytes]) -> Iterator[bytes | None]:
     """Yield each message of an mbox whose first postmark was read; None for one too large."""
     lines: list[bytes] = []
     size = 0
     blank = False
-    for line in iter(lambda: file.readline(LARGEST_BYTES), b""):
+    for line in rest:
         if blank and POSTMARK.match(line):
             yield b"".join(lines) if size <= LARGEST_BYTES else None
             lines, size, blank = [], 0, False
