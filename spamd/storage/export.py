@@ -108,8 +108,8 @@ async def import_file(
         FormatError: no program that we know wrote it, or it holds no words.
     """
     with _binary(path) as binary:
-        start = binary.read(1)
-    if start == b"{":
+        start = binary.read(len(foreign.RSPAMD_JSON))
+    if start.startswith(b"{") and start != foreign.RSPAMD_JSON:
         with _opened(path) as lines:
             return await import_lines(unit_of_work, lines)
     mine = _foreign(path, clock)

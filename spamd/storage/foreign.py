@@ -11,6 +11,7 @@ fall to `prune`.
 """
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from hashlib import blake2b
@@ -28,6 +29,13 @@ HASHES_ONLY = (
 )
 
 
+RSPAMD_JSON = b'{"pattern"'
+"""How `rspamadm statistics_dump dump --json` begins."""
+
+_RSPAMD = re.compile(r'REDIS\d|\{"pattern"|"\w+_keys": ?\[')
+"""A dump of redis, and of `rspamadm statistics_dump dump` with JSON and without."""
+
+
 class FormatError(ValueError):
     """A text is not what it should be."""
 
@@ -42,8 +50,8 @@ def read(content: bytes, time: datetime) -> Tally:
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("v\t") or first.split()[:1] == ["db_version"]:
         raise FormatError(f"sa-learn's backup {HASHES_ONLY}")
-    if first.startswith("REDIS") or "learns_spam" in first:
-        raise FormatError(f"rspamd's statistics {HASHES_ONLY}")
+    if _RSPAMD.match(first) or "learns_spam" in first:
+        raise FormatError(f"rspamd's dump {HASHES_ONLY}")
     if any(line.startswith(".MSG_COUNT ") for line in lines):
         source, spam, ham, counts = "bogofilter", *_bogofilter(lines)
     elif _is_csv_head(first):

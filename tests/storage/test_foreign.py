@@ -73,7 +73,10 @@ def test_d28_words_in_an_old_charset_are_read(clock: FixedClock) -> None:
     ("content", "sentence"),
     [
         ("v\t3\tdb_version # this must be the first line!!!\n", "sa-learn's backup holds hashes"),
-        ("learns_spam 5\n", "rspamd's statistics holds hashes"),
+        ("learns_spam 5\n", "rspamd's dump holds hashes"),
+        ("REDIS0011\x00\n", "rspamd's dump holds hashes"),
+        ('"BAYES_SPAM_keys": ["RS"]\n"RS_12": {"S":"1"}\n', "rspamd's dump holds hashes"),
+        ('{"pattern": "RS", "meta": {}, "elts": {\n', "rspamd's dump holds hashes"),
         ("Dear diary\n", "no export of spamd, bogofilter"),
         ("", "no export of spamd, bogofilter"),
         ("1,2,3\n", "no export of spamd, bogofilter"),
@@ -162,3 +165,10 @@ async def test_tallies_are_exported_imported_pruned_and_reset_with_the_lessons(
     assert (await prune(desk.database, clock, options, dry_run=False)).removed == 1
     assert token_id("Straße") not in await rows(desk)
     assert (await verify(desk.database, SCHEMA)).faults == ()
+
+
+async def test_a_dump_of_rspamd_as_json_is_refused_plainly(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text('{"pattern": "RS", "meta": {"learns_spam": "3"}, "elts": {\n}}\n')
+    with pytest.raises(FormatError, match="rspamd's dump holds hashes instead of words"):
+        await import_file(desk.work, path, desk.clock)
