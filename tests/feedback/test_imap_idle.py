@@ -48,6 +48,21 @@ async def test_a_rescue_from_junk_is_a_lesson_within_two_seconds(account: Accoun
         assert took_s < 2
 
 
+async def test_a_move_to_another_junk_folder_is_a_lesson_within_the_poll_interval(
+    account: Account,
+) -> None:
+    often = replace(RARE, poll_s=1)
+    async with world_at(*account, options=often) as world:
+        world.owner.create("Junk/2026")  # IDLE tells of one folder, and that is Junk itself
+        world.arrives("offer", Verdict.HAM)
+        async with running(world):
+            await until(lambda: looked(world))
+            world.owner.move("offer", "INBOX", "Junk/2026")
+            took_s = await until(world.taught)
+        assert only(world.taught()) == ("offer", Label.SPAM)
+        assert took_s < 1 + 2
+
+
 async def test_a_server_without_idle_is_polled() -> None:
     def answer(tag: str, rest: str) -> list[str] | None:
         return plain(tag, rest, capabilities="IMAP4rev1")
