@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
@@ -14,6 +14,7 @@ from spamd.storage.export import FormatError, export_file, import_file
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.prune import PruneOptions, prune
 from spamd.storage.reset import reset
+from spamd.storage.tables import sample
 from spamd.storage.verify import verify
 from spamd.training import Result
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, journal_rows, mail, weights
@@ -89,6 +90,26 @@ async def test_prune_lets_old_rare_words_go_and_verify_still_agrees(
     # What was pruned is gone from the lesson too, so it can still be taken back exactly.
     await desk.forget(old, mail("twice", "common"), young)
     assert (await counts(desk.database))["token"] == []
+
+
+async def test_d24_the_journal_shrinks_when_it_is_pruned_and_still_knows_each_mail(
+    desk: Desk, clock: FixedClock
+) -> None:
+    async def size_bytes() -> int:
+        async with desk.database.reading() as connection:
+            contents = await connection.execute(select(sample.c.content))
+            return sum(len(content) for content in contents.scalars())
+
+    old = [mail(f"old {n}", " ".join(f"rare{n}x{k}" for k in range(200))) for n in range(20)]
+    await desk.train(SPAM, *old)
+    clock.advance(days=200)
+    await desk.train(HAM, *mails(3))
+    full = await size_bytes()
+    await prune(desk.database, clock, PruneOptions(floor=0), dry_run=False)
+    assert await size_bytes() < 0.85 * full  # most of the rest is the 4-grams, kept for taking back
+    assert await desk.train(SPAM, *old) == [Result.KNOWN] * 20
+    assert [outcome.result for outcome in await desk.forget(*old)] == [Result.FORGOTTEN] * 20
+    assert (await verify(desk.database, SCHEMA)).faults == ()
 
 
 async def test_d21_prune_keeps_a_floor_and_the_words_seen_last(
