@@ -13,6 +13,7 @@ starts again with growing pauses. A lost connection loses nothing: the next look
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -64,7 +65,10 @@ class Portion:
 
 
 class Watcher:
-    """Watches one `Mailbox`; `source` names the way in the lesson journal ("imap", "maildir")."""
+    """Watches one `Mailbox`; `source` names the way in the lesson journal ("imap", "maildir").
+
+    `turn` is held while it looks, where several may not all look at once.
+    """
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class Watcher:
         observer: Observer,
         *,
         source: str,
+        turn: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         self._mailbox = mailbox
         self._memory = memory
@@ -82,6 +87,7 @@ class Watcher:
         self._clock = clock
         self._observer = observer
         self._source = source
+        self._turn = turn or nullcontext()
         self._judge = Judge(mailbox, memory.history, memory.extract, options)
         self._unseen = NOWHERE
         self._unseen_before = NOWHERE
@@ -98,7 +104,8 @@ class Watcher:
                 await self._mailbox.open()
                 self._observer.happened("account.opened", account=self._mailbox.key)
                 while True:
-                    await self.look()
+                    async with self._turn:
+                        await self.look()
                     pause, told = self._options.retry_first_s, ""
                     await self._mailbox.wait(self._wait_in, self._options.poll_s)
             except Exception as error:  # noqa: BLE001 - the border around one service

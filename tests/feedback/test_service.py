@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +12,12 @@ import pytest
 from spamd.bayes.decision import Verdict
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.feedback.service import Feedback, mailboxes
+from spamd.feedback.service import LOCAL_LOOKS, Feedback, mailboxes
 from spamd.message.features import Features, extract
+from spamd.ports import Cursor
 from spamd.sample import Label
 from tests.fakes import FakeObserver
-from tests.feedback.fakes import FakeLeases
+from tests.feedback.fakes import FakeLeases, FakeMailboxes
 from tests.feedback.test_maildir import Box
 from tests.feedback.world import ServerClock, mail, school_of, surroundings, until
 
@@ -53,6 +54,29 @@ async def test_all_accounts_are_watched(tmp_path: Path) -> None:
         await until(lambda: school.history)
     assert list(school.lessons.values()) == [(Label.SPAM, "maildir", "user1")]
     assert await leases.holder("feedback") is None
+
+
+class BusyMailboxes(FakeMailboxes):
+    """Counts how many ask at a time."""
+
+    asking = 0
+    most = 0
+
+    async def cursors(self, account: str) -> Mapping[str, Cursor]:
+        self.asking += 1
+        self.most = max(self.most, self.asking)
+        await asyncio.sleep(0.01)
+        self.asking -= 1
+        return await super().cursors(account)
+
+
+async def test_of_many_maildirs_only_a_few_are_looked_at_at_a_time(tmp_path: Path) -> None:
+    boxes = [Box(tmp_path / f"box{number}") for number in range(20)]
+    around, busy = surroundings(), BusyMailboxes()
+    around = replace(around, memory=replace(around.memory, mailboxes=busy))
+    async with at_work(Feedback(options_for(*boxes), around, FakeLeases(ServerClock()), "one")):
+        await until(lambda: len({account for account, _ in busy.rows}) == 20)
+    assert busy.most == LOCAL_LOOKS
 
 
 async def test_of_two_workers_one_watches_and_the_other_takes_over(tmp_path: Path) -> None:
