@@ -12,8 +12,10 @@ While too few messages of either label were trained the verdict is "unsure", the
 missing, and nothing is rejected.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from math import exp, inf, log
 
 from spamd.bayes.counts import Totals
@@ -134,7 +136,8 @@ def choose(probability: float, options: DecisionOptions) -> str:
     return min(allowed, key=lambda choice: risk(choice, probability, options))
 
 
-def thresholds(options: DecisionOptions) -> dict[str, float]:
+@lru_cache(maxsize=8)  # asked for each message
+def thresholds(options: DecisionOptions) -> Mapping[str, float]:
     """Return from which probability on each choice is taken; a choice never taken has no entry.
 
     With losses these are the crossings of the risks, which are straight lines in the probability.

@@ -172,23 +172,21 @@ class ScoreHistory:
             del self._keys[0]
 
     def remove(self, key: bytes, label: Label, scores: Floats) -> None:
-        """Take the newest entry with this key, label and these scores out; none is no error."""
-        for index in reversed(self._places(key)):
-            if self.spam[index] == (label is Label.SPAM) and np.array_equal(
-                self.scores[index], scores
-            ):
-                del self._keys[index]
-                at = self._start + index
-                self._scores[at : self._end - 1] = self._scores[at + 1 : self._end].copy()
-                self._spam[at : self._end - 1] = self._spam[at + 1 : self._end].copy()
-                self._end -= 1
+        """Take an entry with this key, label and these scores out; none is no error."""
+        index = -1
+        while True:
+            try:
+                index = self._keys.index(key, index + 1)
+            except ValueError:
                 return
-
-    def _places(self, key: bytes) -> list[int]:
-        """Return where the lessons with this key stand."""
-        if self._keys.count(key) < 2:
-            return [self._keys.index(key)] if key in self._keys else []
-        return [index for index, each in enumerate(self._keys) if each == key]
+            same = self.spam[index] == (label is Label.SPAM)
+            if same and np.array_equal(self.scores[index], scores):
+                break
+        del self._keys[index]
+        at = self._start + index
+        self._scores[at : self._end - 1] = self._scores[at + 1 : self._end].copy()
+        self._spam[at : self._end - 1] = self._spam[at + 1 : self._end].copy()
+        self._end -= 1
 
 
 def fit(history: ScoreHistory, options: FusionOptions) -> FusionWeights:

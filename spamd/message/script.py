@@ -10,6 +10,7 @@ compatibility forms are folded (NFKC). The alphabet is P. Graham's ("Better Baye
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from functools import cache
 
 import regex
 
@@ -50,13 +51,6 @@ _SPACELESS = (  # letters and marks of scripts that put no spaces between words
     "\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
 _is_spaceless = re.compile(f"[{_SPACELESS}]").match
-_LETTERS = "A-Za-z0-9$!€£¥" + _ranges(
-    lambda sign: unicodedata.category(sign)[0] in "LMN" and _is_spaceless(sign) is None
-)
-_WORD = re.compile(
-    f"[{_SPACELESS}]+|[{_LETTERS}]+(?:(?:['’-]|(?<=[0-9])[.,](?=[0-9]))[{_LETTERS}]+)*"
-    "|[\u2600-\u27bf]|[\U00010000-\U000e0000]"  # pictures, and rare letters: each a word of its own
-)
 _INNER_STOP = re.compile(rb"\.(?<=[0-9]\.)(?=[0-9])")
 _INNER_COMMA = re.compile(rb",(?<=[0-9],)(?=[0-9])")
 _KEPT = {**{ord(sign): ord(sign) for sign in "$!'-"}, 1: ord("."), 2: ord(",")}
@@ -82,6 +76,19 @@ _is_dashed = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]").fullmatch
 _RUN = re.compile(r"[A-Za-z]{4,25}")
 
 
+@cache
+def _word() -> re.Pattern[str]:
+    """Return the pattern of a word; made when the first text needs it, as that takes 50 ms."""
+    letters = "A-Za-z0-9$!€£¥" + _ranges(
+        lambda sign: unicodedata.category(sign)[0] in "LMN" and _is_spaceless(sign) is None
+    )
+    return re.compile(
+        f"[{_SPACELESS}]+|[{letters}]+(?:(?:['’-]|(?<=[0-9])[.,](?=[0-9]))[{letters}]+)*"
+        # pictures, and rare letters: each a word of its own
+        "|[\u2600-\u27bf]|[\U00010000-\U000e0000]"
+    )
+
+
 def normalize(text: str) -> tuple[str, bool]:
     """Return text in NFKC without invisible characters, and whether these split a word."""
     if text.isascii():
@@ -101,7 +108,7 @@ def words(text: str) -> list[str]:
     """Return the words of normalised text; character pairs where a script has no spaces."""
     if text.isascii():
         return _ascii_words(text)
-    found = _WORD.findall(text)
+    found = _word().findall(text)
     out: list[str] = []
     for word in found:
         if len(word) > 1 and _is_spaceless(word) is not None:
@@ -112,7 +119,7 @@ def words(text: str) -> list[str]:
 
 
 def _ascii_words(text: str) -> list[str]:
-    """Return the words of ASCII text by table look-up, four times as fast as by `_WORD`."""
+    """Return the words of ASCII text by table look-up, four times as fast as by the pattern."""
     data = text.encode("ascii")
     if b"\1" in data or b"\2" in data:
         data = data.replace(b"\1", b" ").replace(b"\2", b" ")

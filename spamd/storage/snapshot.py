@@ -30,7 +30,7 @@ from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import FactSchema
 from spamd.storage import parts, tokens
 from spamd.storage.blobs import add_gram_changes, decode_ids
-from spamd.storage.engine import Database
+from spamd.storage.engine import Database, give_memory_back
 from spamd.storage.parts import Standing
 from spamd.storage.tables import change
 from spamd.training import distinct
@@ -118,6 +118,7 @@ class Snapshot:
             options=self._options,
         )
         self.model, self.standing = model, standing
+        await give_memory_back(connection)
 
     async def _changes(self, connection: AsyncConnection, standing: Standing) -> Update | None:
         """Return what changed since our revision, None when that can't be told any more."""

@@ -41,8 +41,8 @@ COLUMNS = (
 )
 NAMES = tuple(name.name for name in COLUMNS)
 
-SLICE_ROWS = 500_000
-"""Rows read at a time: texts of about 20 MB."""
+SLICE_ROWS = 100_000
+"""Rows read at a time: texts of about 4 MB."""
 
 INLINE_BYTES = 200_000
 """Up to this much text is read on the event loop, in about 3 ms; more in a thread."""
@@ -77,14 +77,16 @@ async def load(connection: AsyncConnection, ids: NDArray[np.int64] | None = None
     """Return the rows of these tokens (those that are there), or of all."""
     if ids is not None:
         condition = is_one_of(ids, connection.dialect.name)
-        return await _table([await _slice(connection, condition)])
+        found, cells = await _numbers(await _slice(connection, condition))
+        return TokenTable(found, TokenCounts.of_cells(cells))
     rows = (await connection.execute(select(func.count()).select_from(token))).scalar_one()
     bounds = _bounds(max(1, -(-rows // SLICE_ROWS)))
-    slices = [
-        await _slice(connection, token.c.id.between(start, end))
-        for start, end in zip(bounds[:-1], (bound - 1 for bound in bounds[1:]), strict=True)
-    ]
-    return await _table(slices)
+    pieces = []
+    for start, end in zip(bounds[:-1], (bound - 1 for bound in bounds[1:]), strict=True):
+        texts = await _slice(connection, token.c.id.between(start, end))
+        pieces.append(await _numbers(texts))
+    ids, cells = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
+    return await asyncio.to_thread(TokenTable, ids, TokenCounts.of_cells(cells))
 
 
 def _bounds(parts: int) -> list[int]:
@@ -99,18 +101,16 @@ async def _slice(connection: AsyncConnection, condition: ColumnElement[bool]) ->
     return [each or "" for each in (await connection.execute(wanted)).one()]
 
 
-async def _table(slices: Sequence[Sequence[str]]) -> TokenTable:
-    if sum(len(texts[0]) for texts in slices) < INLINE_BYTES:
-        return _parsed(slices)
-    return await asyncio.to_thread(_parsed, slices)
+async def _numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the ids and the counts (int32[n, 5]) that the texts of the columns hold."""
+    if len(texts[0]) < INLINE_BYTES:
+        return _parsed(texts)
+    return await asyncio.to_thread(_parsed, texts)
 
 
-def _parsed(slices: Sequence[Sequence[str]]) -> TokenTable:
-    numbers = np.concatenate(
-        [[np.fromstring(text, dtype=np.int64, sep=",") for text in texts] for texts in slices],
-        axis=1,
-    )
-    return TokenTable(numbers[0], TokenCounts.of_cells(numbers[1:].T.astype(np.int32)))
+def _parsed(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    ids, *counts = (np.fromstring(text, np.int64, sep=",") for text in texts)
+    return ids, np.stack(counts, axis=1).astype(np.int32)
 
 
 async def change(

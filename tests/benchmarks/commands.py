@@ -54,9 +54,8 @@ def _fill(database: Path, size: int) -> int:
         ids = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, max(0, size - there), np.int64)
         connection.executemany(
             "INSERT OR IGNORE INTO token"
-            " (id, text, spam, ham, spam_occurrences, ham_occurrences, weight, last_seen)"
-            " VALUES (?, ?, 1, 1, 1, 1, 1, 20000)",
-            ((number, f"w{number}") for number in np.sort(ids).tolist()),
+            " (id, spam, ham, spam_occurrences, ham_occurrences, weight) VALUES (?, 1, 1, 1, 1, 1)",
+            ((number,) for number in np.sort(ids).tolist()),
         )
         (there,) = connection.execute("SELECT count(*) FROM token").fetchone()
     return int(there)
