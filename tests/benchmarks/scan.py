@@ -26,6 +26,7 @@ from spamd.message.features import extract
 from spamd.message.tokenizer import TokenizerOptions
 from spamd.sample import Label
 from spamd.scanning import Scanner
+from spamd.training import distinct
 from tests.benchmarks.measure import Spread, corpora, table
 
 SIZES = (10_000, 100_000, 1_000_000, 3_000_000)
@@ -66,11 +67,11 @@ def taught(mails: Sequence[tuple[Label, Path]]) -> Model:
     """Return a model that was taught these mails."""
     model = Model.empty(SCHEMA, BayesOptions())
     options = TokenizerOptions()
-    for label, path in mails:
-        sample = extract(path.read_bytes(), options).sample
-        new = sample.ids[model.tokens.find(sample.ids) < 0]
-        model.tokens.merge(new, TokenCounts.zeros(len(new)))
-        model.learn(sample, label)
+    samples = [(label, extract(path.read_bytes(), options).sample) for label, path in mails]
+    ids = distinct(sample.ids for _, sample in samples)
+    model.tokens.merge(ids, TokenCounts.zeros(len(ids)))
+    for label, sample in samples:
+        model.learn(sample, label, proof=False)
     return model
 
 
