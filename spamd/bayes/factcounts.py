@@ -27,6 +27,7 @@ class FactCounts:
     messages   int64[K], n_k
     together   int64[K, V, V], messages that hold both values; V = ΣS_j numbers all values of all
                discrete facts one after the other; the diagonal holds the single counts
+    spread     int64[V], S_j of the fact that each value belongs to
     sums       int64[K, c], Σx over the continuous facts, in units of 1/`unit`
     products   int64[K, c, c], Σ x·xᵀ, in units of 1/`unit`²
     memo       what a head derived from the counts (`mixed.estimates`), forgotten at each change
@@ -41,6 +42,7 @@ class FactCounts:
         "schema",
         "singles",
         "sizes",
+        "spread",
         "sums",
         "together",
         "unit",
@@ -56,6 +58,7 @@ class FactCounts:
         self.classes = classes
         self.unit = unit
         self.sizes = np.array(schema.sizes, dtype=np.int64)
+        self.spread = np.repeat(self.sizes, self.sizes)
         self.offsets = np.concatenate(([0], np.cumsum(self.sizes)[:-1])).astype(np.int64)
         values, facts, number = int(self.sizes.sum()), len(schema.continuous), len(classes)
         self.messages = np.zeros(number, dtype=np.int64)

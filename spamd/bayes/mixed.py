@@ -98,7 +98,10 @@ def log_ratio(
     """
     over, under = count + smoothing, total + values * smoothing
     known = under > 0
-    share = np.where(known, over / np.where(known, under, 1.0), 1.0 / np.maximum(values, 1))
+    if known.all():
+        share = over / under
+    else:
+        share = np.where(known, over / np.where(known, under, 1.0), 1.0 / np.maximum(values, 1))
     result: Floats = np.log(np.maximum(share, LEAST))
     return result
 
@@ -124,10 +127,10 @@ def log_categorical(counts: FactCounts, options: FactsOptions) -> Floats:
     """
     if not len(counts.sizes):
         return np.zeros(counts.singles.shape)
-    values = np.broadcast_to(counts.sizes, (len(counts.classes), len(counts.sizes)))
+    spread = counts.spread
     if options.own_values:
         values = np.add.reduceat(counts.singles > 0, counts.offsets, axis=1, dtype=np.int64)
-    spread = np.repeat(values, counts.sizes, axis=1)
+        spread = np.repeat(values, counts.sizes, axis=1)
     return log_ratio(counts.singles, counts.messages[:, None], spread, options.smoothing)
 
 
@@ -177,11 +180,9 @@ def estimate(counts: FactCounts, options: FactsOptions) -> Estimates:
     means, heights = np.zeros(shape), np.zeros(shape)
     axes, widths = None, np.full(shape, np.inf)
     if options.continuous and shape[1] and counts.messages.all():
-        means, spread = _moments(counts, options.pooled)
+        means, widths = _moments(counts, options)
         if options.multivariate:
-            widths, axes = np.linalg.eigh(spread)
-        else:
-            widths = np.diagonal(spread, axis1=1, axis2=2)
+            widths, axes = np.linalg.eigh(widths)
         widths = np.maximum(widths, options.variance_floor)
         heights = -0.5 * np.log(2.0 * np.pi * widths)
     return Estimates(
@@ -195,20 +196,36 @@ def estimate(counts: FactCounts, options: FactsOptions) -> Estimates:
     )
 
 
-def _moments(counts: FactCounts, pooled: float) -> tuple[Floats, Floats]:
-    """Return means float64[K, c] and covariances float64[K, c, c] in the unit of the facts."""
-    number = counts.messages.astype(np.float64)
-    means = counts.sums / (number[:, None] * counts.unit)
-    spread = counts.products / (number[:, None, None] * counts.unit**2)
-    spread -= means[:, :, None] * means[:, None, :]
-    if pooled:
+def _moments(counts: FactCounts, options: FactsOptions) -> tuple[Floats, Floats]:
+    """Return means float64[K, c] and variances float64[K, c] in the unit of the facts.
+
+    With `multivariate` covariances float64[K, c, c] instead of variances.
+    """
+    number, products = counts.messages.astype(np.float64)[:, None], counts.products
+    means = counts.sums / (number * counts.unit)
+    if options.multivariate:
+        square, weight = _outer, number[:, :, None]
+    else:
+        square, weight = _each, number
+        products = np.diagonal(products, axis1=1, axis2=2)
+    spread = products / (weight * counts.unit**2) - square(means)
+    if options.pooled:
         total = number.sum()
         centre = counts.sums.sum(axis=0) / (total * counts.unit)
-        common = counts.products.sum(axis=0) / (total * counts.unit**2)
-        common -= np.outer(centre, centre)
-        weight = number[:, None, None]
-        spread = (weight * spread + pooled * common) / (weight + pooled)
+        common = products.sum(axis=0) / (total * counts.unit**2) - square(centre)
+        spread = (weight * spread + options.pooled * common) / (weight + options.pooled)
     return means, spread
+
+
+def _each(vectors: Floats) -> Floats:
+    """Return the square of each number."""
+    return vectors * vectors
+
+
+def _outer(vectors: Floats) -> Floats:
+    """Return x·xᵀ of each vector in the last axis."""
+    result: Floats = vectors[..., :, None] * vectors[..., None, :]
+    return result
 
 
 def categorical_terms(
