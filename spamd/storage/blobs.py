@@ -52,8 +52,8 @@ class BlobError(ValueError):
 def encode_sample(sample: Sample, texts: Texts) -> bytes:
     """Return a sample and the texts of its tokens as bytes."""
     # a text names a word as often as it comes; one place for each is enough
-    distinct: dict[str, int] = {}
-    places = np.array([distinct.setdefault(word, len(distinct)) for word in texts.words], np.int64)
+    distinct = {word: place for place, word in enumerate(dict.fromkeys(texts.words))}
+    places = np.fromiter(map(distinct.__getitem__, texts.words), np.int64, len(texts.words))
     first, second = places[texts.first], np.where(texts.second < 0, -1, places[texts.second])
     order = np.argsort((first << 32) + second)  # by first word, then second: small differences
     first, second = first[order], second[order]
