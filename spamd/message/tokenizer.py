@@ -151,30 +151,34 @@ class _Bag:
         self._noted(Kind.WORD | Kind.TRICK)
 
     def subject(self, words: list[str]) -> None:
-        """Add the words of the subject marked, as twins, and in pairs."""
-        start = self.marked([headers.FieldTokens.of("subject", words, self.limits.word_chars)])
-        if start is not None:
-            self.runs.append(range(start, len(self.texts) - 1))
-
-    def marked(self, fields: Sequence[headers.FieldTokens]) -> int | None:
-        """Add words of header fields under their marks and as twins; return where these start."""
-        for each in fields:
-            self.texts += each.marked
-        self._noted(Kind.MARKED)
-        twins = [word for each in fields for word in each.words]
+        """Add the words of the subject marked, as twins, in pairs, and what their tricks hide."""
+        start = len(self.texts)
+        self._twice([headers.FieldTokens.of("subject", words, self.limits.word_chars)])
+        if "twins" not in self.without:
+            middle = (start + len(self.texts)) // 2  # the twins stand behind the marked words
+            self.runs.append(range(middle, len(self.texts) - 1))
         if "tricks" not in self.without:
-            masked = [word for word in twins if not word.isascii()]
+            self._letters(words)
+
+    def marked(self, fields: Sequence[headers.FieldTokens]) -> None:
+        """Add words of header fields marked and as twins, and what look-alikes among them hide."""
+        self._twice(fields)
+        if "tricks" not in self.without:
+            masked = [word for each in fields for word in each.words if not word.isascii()]
             plain = [folded for word in masked if (folded := script.unmasked(word))]
             if plain:
                 self.tricks["look-alike"] = None
                 self.texts += plain
                 self._noted(Kind.WORD | Kind.TRICK)
-        if "twins" in self.without:
-            return None
-        start = len(self.texts)
-        self.texts += twins
-        self._noted(Kind.TWIN)
-        return start
+
+    def _twice(self, fields: Sequence[headers.FieldTokens]) -> None:
+        """Add words of header fields under their marks, and then as twins."""
+        for each in fields:
+            self.texts += each.marked
+        self._noted(Kind.MARKED)
+        if "twins" not in self.without:
+            self.texts += [word for each in fields for word in each.words]
+            self._noted(Kind.TWIN)
 
     def hidden(self, mark: str, words: list[str]) -> None:
         """Add words that the reader is not shown."""

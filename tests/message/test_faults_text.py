@@ -10,7 +10,7 @@ from spamd.message.tokenizer import TokenizerOptions
 from spamd.message.url import take_apart
 from spamd.sample import Kind
 
-from .helpers import mail, of_kind, page, tokens, words
+from .helpers import count, mail, of_kind, page, tokens, words
 
 
 def test_b1_a_32_kilobyte_word_of_invisible_filler_is_nothing() -> None:
@@ -84,6 +84,21 @@ def test_b10_spaced_out_letters_give_the_word_as_well(body: str) -> None:
     raw = mail(f"now buy {body} here")
     assert {"viagra"} <= {word.lower() for word in words(raw)}
     assert "trick:spaced" in tokens(raw)
+
+
+@pytest.mark.parametrize(
+    ("subject", "trick"),
+    [
+        ("V I A G R A now", "spaced"),
+        ("V1AGRA now", "leet"),
+        ("V\u0406\u0410GRA now", "look-alike"),
+    ],
+)
+def test_b10_tricks_in_the_subject_give_the_plain_word_as_well(subject: str, trick: str) -> None:
+    raw = mail("See you.", f"Subject: {subject}")
+    (plain,) = {text for text in words(raw) if text.lower() == "viagra"}
+    assert count(extract(raw), plain) == 1
+    assert f"trick:{trick}" in tokens(raw)
 
 
 def test_b10_ordinary_single_letters_are_no_trick() -> None:
