@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tests.servers.base import CORPORA
+
+T = TypeVar("T")
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -92,7 +95,7 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
         )
 
 
-def in_turn(candidates: Sequence[str], rounds: int) -> Iterator[str]:
+def in_turn(candidates: Sequence[T], rounds: int) -> Iterator[T]:
     """Yield every candidate once a round, so that the machine's drift meets all of them alike."""
     for turn in range(rounds):
         yield from candidates if turn % 2 == 0 else reversed(candidates)

@@ -26,6 +26,8 @@ CELLS = (
 
 ROUNDS = 3
 SESSIONS = 10
+COUNTS = (1, 10, 100, 500)
+"""Sessions at a time, to see whether a mail costs more the more there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,9 @@ class Round:
     cpu_us: float
 
 
-def load(candidate: Candidate, size: int, mails: int, *, one_a_session: bool) -> Round:
+def load(
+    candidate: Candidate, size: int, mails: int, *, one_a_session: bool, sessions: int = SESSIONS
+) -> Round:
     """Send one round of mail and measure it."""
     server = candidate.server
     pids = [] if server is None else sorted({*tree(server.pid), *group_members(server.pid)})
@@ -53,7 +57,7 @@ def load(candidate: Candidate, size: int, mails: int, *, one_a_session: bool) ->
     subprocess.run(
         [
             "/usr/sbin/smtp-source", *(["-d"] if not one_a_session else []),
-            "-s", str(SESSIONS), "-m", str(mails), "-l", str(size),
+            "-s", str(sessions), "-m", str(mails), "-l", str(size),
             "-f", "a@x.test", "-t", "b@y.test", f"127.0.0.1:{candidate.port}",
         ],
         check=True, timeout=300,
@@ -89,6 +93,22 @@ def run() -> None:
             for name in in_turn(list(candidates), ROUNDS):
                 found[name].append(load(candidates[name], size, mails, one_a_session=one_a_session))
             _print(title, found)
+        _by_sessions(candidates["spamd"])
+
+
+def _by_sessions(ours: Candidate) -> None:
+    """Print what a mail of 5 KB costs with one to hundreds of persistent sessions."""
+    found: dict[int, list[float]] = {count: [] for count in COUNTS}
+    for count in in_turn(list(COUNTS), ROUNDS):
+        found[count].append(load(ours, 5_000, 3_000, one_a_session=False, sessions=count).cpu_us)
+    costs = {count: statistics.median(costs) for count, costs in found.items()}
+    least = min(costs.values())
+    rows = [(count, f"{cost:.0f}", f"{cost / least:.2f}") for count, cost in costs.items()]
+    table(
+        "relay without scanning, 5 KB persistent",
+        ("sessions", "CPU µs a mail", "to the least"),
+        rows,
+    )
 
 
 def _print(title: str, found: dict[str, list[Round]]) -> None:
