@@ -81,8 +81,8 @@ def _leaves(
     """Yield each value as (the table it is in, its full key, its name there)."""
     for name, value in values.items():
         key = prefix + name
-        below = not prefix or any(other.startswith(f"{key}.") for other in known)
-        if isinstance(value, dict) and value and below:
+        table = isinstance(value, dict) and bool(value)
+        if table and (not prefix or any(other.startswith(f"{key}.") for other in known)):
             yield from _leaves(value, known, f"{key}.")
         else:
             yield values, key, name
