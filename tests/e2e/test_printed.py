@@ -192,10 +192,12 @@ def test_dovecot_with_what_is_printed(
     wait_until(lambda: mails_in(junk) and mails_in(inbox), what="both mails are delivered")
     assert_judged([*mails_in(junk), *mails_in(inbox)])
     assert message_from_bytes(mails_in(junk)[0])["X-Spam-Flag"] == "YES"
-    wait_until(lambda: "Junk" in folders_read(daemon), what="alice is watched")
+    both = {"INBOX", "Junk"}
+    wait_until(lambda: both <= folders_read(daemon), what="alice is watched", deadline_s=90)
     with store.login() as session:
         Owner(session).move("winner", "Junk", "INBOX")
-    wait_until(lambda: daemon.events("lesson.learned"), what="the move is a lesson")
+    # what happens between a look and IDLE is seen by the next look, after `poll_s`
+    wait_until(lambda: daemon.events("lesson.learned"), what="the move is a lesson", deadline_s=90)
     (lesson,) = daemon.events("lesson.learned")
     assert (lesson["label"], lesson["source"]) == ("ham", "imap")
 

@@ -88,6 +88,9 @@ class Tap:
                 client.close()
                 continue
             self._sockets += [client, server]
+            if self._closing:  # it came while the others were closed
+                self.hang_up()
+                return
             self._start(self._pump, client, server)
             self._start(self._pump, server, client)
 
