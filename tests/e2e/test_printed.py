@@ -193,11 +193,11 @@ def test_dovecot_with_what_is_printed(
     assert_judged([*mails_in(junk), *mails_in(inbox)])
     assert message_from_bytes(mails_in(junk)[0])["X-Spam-Flag"] == "YES"
     both = {"INBOX", "Junk"}
-    wait_until(lambda: both <= folders_read(daemon), what="alice is watched", deadline_s=90)
+    wait_until(lambda: both <= folders_read(daemon), what="alice is watched")
     with store.login() as session:
         Owner(session).move("winner", "Junk", "INBOX")
     # what happens between a look and IDLE is seen by the next look, after `poll_s`
-    wait_until(lambda: daemon.events("lesson.learned"), what="the move is a lesson", deadline_s=90)
+    wait_until(lambda: daemon.events("lesson.learned"), what="the move is a lesson")
     (lesson,) = daemon.events("lesson.learned")
     assert (lesson["label"], lesson["source"]) == ("ham", "imap")
 
