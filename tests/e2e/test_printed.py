@@ -192,11 +192,10 @@ def test_dovecot_with_what_is_printed(
     wait_until(lambda: mails_in(junk) and mails_in(inbox), what="both mails are delivered")
     assert_judged([*mails_in(junk), *mails_in(inbox)])
     assert message_from_bytes(mails_in(junk)[0])["X-Spam-Flag"] == "YES"
-    both = {"INBOX", "Junk"}
+    both = {"INBOX", "Junk"}  # what the very first look finds is old mail and teaches nothing
     wait_until(lambda: both <= folders_read(daemon), what="alice is watched")
     with store.login() as session:
         Owner(session).move("winner", "Junk", "INBOX")
-    # what happens between a look and IDLE is seen by the next look, after `poll_s`
     wait_until(lambda: daemon.events("lesson.learned"), what="the move is a lesson")
     (lesson,) = daemon.events("lesson.learned")
     assert (lesson["label"], lesson["source"]) == ("ham", "imap")

@@ -24,6 +24,7 @@ from spamd.evaluation.rates import (
     roca,
     roca_interval,
 )
+from tests.evaluation.agreed import RATES
 
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -111,16 +112,7 @@ def test_verdicts_are_counted_with_unsure_apart() -> None:
     assert found.unsure == pytest.approx(100 / 6)
     assert found.errors == 2
     assert found.roca == pytest.approx(100 * (1 + 2) / 8)
-    assert list(found.to_json()) == [
-        "roca",
-        "ham_misclassified",
-        "spam_misclassified",
-        "unsure",
-        "lam",
-        "spam_missed_at_0.1",
-        "calibration_error",
-        "errors",
-    ]
+    assert list(found.to_json()) == RATES
 
 
 def test_rates_of_no_message_are_zero() -> None:

@@ -105,7 +105,7 @@ def free_port() -> int:
 
 
 def wait_until(
-    condition: Callable[[], object], *, what: str, deadline_s: float = 90, pause_s: float = 0.01
+    condition: Callable[[], object], *, what: str, deadline_s: float = 30, pause_s: float = 0.01
 ) -> None:
     """Look until `condition` holds; raise ServerError naming `what` when it never does."""
     deadline = time.monotonic() + deadline_s
