@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spamd.bayes.decision import Verdict
-from spamd.bayes.model import Effect, Model
+from spamd.bayes.learning import Effect
+from spamd.bayes.model import Model
 from spamd.message.envelope import Envelope
 from spamd.message.features import Features, Texts
 from spamd.report import ScanReport

@@ -27,6 +27,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spamd.bayes.learning import Effect, Given, learn, unlearn
 from spamd.bayes.model import Model
 from spamd.errors import StorageUnavailable
 from spamd.message.features import Features
@@ -96,7 +97,7 @@ MIXED = 0.25
 against lessons in random order. A folder after the other changes it once; people's corrections and
 mail as it comes in change it nearly as often as chance does."""
 
-BREATH = 8
+BREATH = 16
 """Lessons learned before the event loop gets a turn: about 5 ms."""
 
 
@@ -204,24 +205,34 @@ class Trainer:
         async with self._unit_of_work() as work:
             old = await work.lessons(digests)
             model = await work.model(distinct(lesson.sample.ids for lesson in old.values()))
-            again = []
-            for digest in digests:
-                if digest not in old:
-                    continue  # somebody took it back meanwhile
-                lesson = old[digest]
-                _take_back(model, lesson)
-                effect = model.learn(lesson.sample, lesson.label, digest, proof=False)
-                # What the person saw when the lesson was given stays with it.
-                effect = replace(
-                    effect,
-                    probability_before=lesson.effect.probability_before,
-                    probability_after=lesson.effect.probability_after,
-                )
-                again.append(replace(lesson, effect=effect))
-                if len(again) % BREATH == 0:
-                    await asyncio.sleep(0)
+            again = [old[digest] for digest in digests if digest in old]
+            effects = await _learned(
+                model,
+                [
+                    Given(
+                        sample=lesson.sample,
+                        label=lesson.label,
+                        key=lesson.digest,
+                        again=lesson.effect,
+                    )
+                    for lesson in again
+                ],
+                proof=False,
+            )
             if again:
-                await work.commit(again, list(old.values()))
+                # What the person saw when the lesson was given stays with it.
+                rehearsed = [
+                    replace(
+                        lesson,
+                        effect=replace(
+                            effect,
+                            probability_before=lesson.effect.probability_before,
+                            probability_after=lesson.effect.probability_after,
+                        ),
+                    )
+                    for lesson, effect in zip(again, effects, strict=True)
+                ]
+                await work.commit(rehearsed, again)
 
     async def _train(
         self, batch: Sequence[Features], label: Label, source: str, actor: str
@@ -238,12 +249,17 @@ class Trainer:
                     + [lesson.sample.ids for lesson in old.values()]
                 )
             )
-            learned: dict[bytes, Lesson] = {}
-            for number, features in enumerate(fresh, start=1):
-                if features.digest in old:
-                    _take_back(model, old[features.digest])
-                effect = model.learn(features.sample, label, features.digest)
-                learned[features.digest] = Lesson(
+            for lesson in old.values():
+                _take_back(model, lesson)
+            effects = await _learned(
+                model,
+                [
+                    Given(sample=features.sample, label=label, key=features.digest)
+                    for features in fresh
+                ],
+            )
+            learned = {
+                features.digest: Lesson(
                     digest=features.digest,
                     label=label,
                     source=source,
@@ -254,8 +270,8 @@ class Trainer:
                     sample=features.sample,
                     texts=features.texts,
                 )
-                if number % BREATH == 0:
-                    await asyncio.sleep(0)
+                for features, effect in zip(fresh, effects, strict=True)
+            }
             if learned:
                 await work.commit(list(learned.values()), list(old.values()))
         return _outcomes(batch, heads, learned, label)
@@ -352,8 +368,17 @@ def _outcome(result: Result, lesson: Lesson) -> Outcome:
     )
 
 
+async def _learned(model: Model, lessons: Sequence[Given], *, proof: bool = True) -> list[Effect]:
+    """Learn lessons, some at a time: whoever else runs on the loop gets a turn between them."""
+    effects: list[Effect] = []
+    for start in range(0, len(lessons), BREATH):
+        effects += learn(model, lessons[start : start + BREATH], proof=proof)
+        await asyncio.sleep(0)
+    return effects
+
+
 def _take_back(model: Model, lesson: Lesson) -> None:
-    model.unlearn(lesson.sample, lesson.label, lesson.effect, lesson.digest)
+    unlearn(model, lesson.sample, lesson.label, lesson.effect, lesson.digest)
 
 
 def distinct(arrays: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spamd.bayes import logistic
-from spamd.bayes.counts import TokenCounts, Totals
+from spamd.bayes.batch import AnyTotals, Batch, at_least_one
+from spamd.bayes.counts import TokenCounts
 
 EXTREME = 1e-6
 """No probability comes nearer to 0 or 1 than this before its logarithm is taken."""
@@ -58,12 +59,12 @@ class ConfidenceOptions:
 
 
 def probabilities(
-    counts: TokenCounts, totals: Totals, options: ConfidenceOptions
+    counts: TokenCounts, totals: AnyTotals, options: ConfidenceOptions
 ) -> NDArray[np.float64]:
     """Return q of each token; ½ for one never seen."""
-    larger = max(totals.spam, totals.ham)
-    spam = counts.spam * (larger / max(1, totals.spam))
-    ham = counts.ham * (larger / max(1, totals.ham))
+    spam_messages, ham_messages = at_least_one(totals.spam), at_least_one(totals.ham)
+    spam = counts.spam * at_least_one(ham_messages / spam_messages)
+    ham = counts.ham * at_least_one(spam_messages / ham_messages)
     seen = np.maximum(spam + ham, EXTREME)
     difference = spam - ham
     factor = (difference * difference - options.spread / seen) / (seen * seen)
@@ -78,22 +79,27 @@ def probabilities(
 
 
 def contributions(
-    counts: TokenCounts, kinds: NDArray[np.uint8], totals: Totals, options: ConfidenceOptions
+    counts: TokenCounts, kinds: NDArray[np.uint8], totals: AnyTotals, options: ConfidenceOptions
 ) -> NDArray[np.float64]:
-    """Return what each token adds to the head's log-odds."""
+    """Return what each token of one message adds to the head's log-odds."""
+    parts = _said(counts, kinds, totals, options)
+    parts /= max(1, len(parts))
+    return parts
+
+
+def _said(
+    counts: TokenCounts, kinds: NDArray[np.uint8], totals: AnyTotals, options: ConfidenceOptions
+) -> NDArray[np.float64]:
+    """Return what each token says, in log-odds; a message says the mean of its tokens."""
     least = max(EXTREME, logistic.sigmoid(-options.limit))
     q = np.minimum(np.maximum(probabilities(counts, totals, options), least), 1 - EXTREME)
     parts: NDArray[np.float64] = np.log(q / (1 - q))
     if options.kinds != 255:
         parts[(kinds & np.uint8(options.kinds)) == 0] = 0.0
-    parts /= max(1, len(parts))
     return parts
 
 
-def score(
-    counts: TokenCounts, kinds: NDArray[np.uint8], totals: Totals, options: ConfidenceOptions
-) -> float:
-    """Return the head's log-odds of spam per token; 0 while one of the labels was never trained."""
-    if totals.spam == 0 or totals.ham == 0:
-        return 0.0
-    return float(contributions(counts, kinds, totals, options).sum())
+def scores(batch: Batch, options: ConfidenceOptions) -> list[float]:
+    """Return the head's log-odds of spam, per token, for each message."""
+    parts = _said(batch.counts, batch.kinds, batch.totals, options)
+    return [float(parts[span].sum()) / max(1, len(parts[span])) for span in batch.spans]

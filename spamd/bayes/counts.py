@@ -11,6 +11,7 @@ sign, so it restores every number exactly. Nothing here reads or writes a databa
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class Totals:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TokenCounts:
     """The counts of some tokens, as arrays of one length; 0 for a token never seen."""
 
@@ -83,6 +84,11 @@ class TokenCounts:
             ham_occurrences=columns[HAM_OCCURRENCES],
             weight=columns[WEIGHT],
         )
+
+    @cached_property
+    def seen(self) -> NDArray[np.int32]:
+        """Messages that held each token, of whatever label."""
+        return self.spam + self.ham
 
     @property
     def cells(self) -> NDArray[np.int32]:
@@ -150,7 +156,11 @@ class TokenTable:
 
     def counts(self, rows: NDArray[np.intp]) -> TokenCounts:
         """Return a copy of the counts of `rows`; row −1 has zeros."""
-        return TokenCounts.of_cells(self._cells.take(rows, axis=0, mode="wrap"))
+        return TokenCounts.of_cells(self.cells(rows))
+
+    def cells(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Return the same as int32[n, 5]."""
+        return self._cells.take(rows, axis=0, mode="wrap")
 
     def merge(self, ids: NDArray[np.int64], counts: TokenCounts) -> None:
         """Insert distinct `ids` with their counts, replacing the counts of those known already."""

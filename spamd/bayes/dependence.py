@@ -24,7 +24,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes.factcounts import HAM, SPAM, FactCounts
+from spamd.bayes.factcounts import HAM, SPAM, Facts
 from spamd.bayes.mixed import (
     FactsOptions,
     Floats,
@@ -56,38 +56,37 @@ class DependenceOptions:
 
 
 def parent_terms(
-    together: NDArray[np.int64], messages: int, sizes: NDArray[np.int64], smoothing: float
+    together: NDArray[np.int64],
+    messages: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    smoothing: float,
 ) -> Floats:
     """Return log P(c, x_i)·∏_{j≠i} P(x_j | c, x_i) for each class and parent i, float64[K, d].
 
         P(c, x_i)     = (F(c, x_i) + λ) / (N + K·S_i·λ)
         P(x_j|c, x_i) = (F(c, x_i, x_j) + λ) / (F(c, x_i) + S_j·λ)
 
-    together  int64[K, d, d], F(c, x_i, x_j) of the message's own values    messages  N    sizes  S
+    together  int64[…, K, d, d], F(c, x_i, x_j) of the message's own values
+    messages  int64[…, 1, 1], N    sizes  int64[d], S
 
     Source: note 002 eq. 26, j ≠ i; smoothed as in note 000, over the K·S_i pairs and S_j values.
     """
-    number, facts, _ = together.shape
-    own = slice(None, None, facts + 1)  # the diagonal of a matrix laid out in one row
-    parents = together.reshape(number, -1)[:, own]
-    pairs = number * sizes
+    parents = together.diagonal(0, -2, -1)
+    pairs = together.shape[-3] * sizes
     if smoothing > 0:
         # The same as below in fewer steps: F(c, x_i) + λ stands above in P(c, x_i) and below in
         # the factor j = i that is to be left out.
-        under = np.log(parents[:, :, None] + sizes * smoothing)
-        given = np.add.reduce(np.log(together + smoothing) - under, axis=2)
-        itself = under.reshape(number, -1)[:, own]
-        result: Floats = given + itself - np.log(messages + pairs * smoothing)
+        under = np.log(parents[..., None] + sizes * smoothing)
+        given = np.add.reduce(np.log(together + smoothing) - under, axis=-1)
+        result: Floats = given + under.diagonal(0, -2, -1) - np.log(messages + pairs * smoothing)
         return result
-    first = log_ratio(parents, np.array([messages]), pairs, smoothing)
-    given = log_ratio(together, parents[:, :, None], sizes, smoothing)
-    without: Floats = first + given.sum(axis=2) - given.reshape(number, -1)[:, own]
+    first = log_ratio(parents, messages, pairs, smoothing)
+    given = log_ratio(together, parents[..., None], sizes, smoothing)
+    without: Floats = first + given.sum(axis=-1) - given.diagonal(0, -2, -1)
     return without
 
 
-def log_joint(
-    counts: FactCounts, discrete: NDArray[np.uint8], options: DependenceOptions
-) -> Floats:
+def log_joint(counts: Facts, discrete: NDArray[np.uint8], options: DependenceOptions) -> Floats:
     """Return log P(c, x) for each class, float64[K], up to a constant that all classes share.
 
         SPODE   P(c, x) ∝ P(c, x_i)·∏_{j≠i} P(x_j | c, x_i)
@@ -96,27 +95,28 @@ def log_joint(
     Source: note 002 eq. 26; Webb and others 2005 (AODE).
     """
     together = counts.pairs(discrete)
-    messages = int(counts.messages.sum())
+    messages = np.add.reduce(counts.messages, axis=-1, keepdims=True)[..., np.newaxis]
     terms = parent_terms(together, messages, counts.sizes, options.smoothing)
     if options.parent:
         names = [name for name, _ in counts.schema.discrete]
-        spode: Floats = terms[:, names.index(options.parent)]
+        spode: Floats = terms[..., names.index(options.parent)]
         return spode
-    facts = len(counts.sizes)
-    seen = np.add.reduce(together, axis=0).reshape(-1)[:: facts + 1]
-    aode: Floats = np.logaddexp.reduce(np.where(seen >= options.least, terms, -np.inf), axis=1)
-    if aode[0] == -np.inf:  # no parent is frequent enough
-        return _naive(counts, discrete, options.smoothing)
+    seen = np.add.reduce(together.diagonal(0, -2, -1), axis=-2, keepdims=True)
+    aode: Floats = np.logaddexp.reduce(np.where(seen >= options.least, terms, -np.inf), axis=-1)
+    if aode.min() == -np.inf:  # no parent is frequent enough
+        naive = _naive(counts, discrete, options.smoothing)
+        aode = np.where(aode == -np.inf, naive, aode)
     return aode
 
 
-def _naive(counts: FactCounts, discrete: NDArray[np.uint8], smoothing: float) -> Floats:
+def _naive(counts: Facts, discrete: NDArray[np.uint8], smoothing: float) -> Floats:
     naive = FactsOptions(smoothing=smoothing, prior_smoothing=smoothing)
-    alone: Floats = categorical_terms(counts, discrete, naive).sum(axis=1)
+    alone: Floats = categorical_terms(counts, discrete, naive).sum(axis=-1)
     return log_prior(counts, naive) + alone
 
 
-def score(counts: FactCounts, discrete: NDArray[np.uint8], options: DependenceOptions) -> float:
+def score(counts: Facts, discrete: NDArray[np.uint8], options: DependenceOptions) -> Floats:
     """Return the log-odds of spam against ham."""
     joint = log_joint(counts, discrete, options)
-    return float(joint[SPAM] - joint[HAM])
+    odds: Floats = joint[..., SPAM] - joint[..., HAM]
+    return odds

@@ -1,14 +1,15 @@
 """What lessons leave behind of the facts: additive integers, so that a lesson is undone exactly.
 
-Every head over facts (`mixed`, `dependence`) reads these counts and stores nothing else. K classes:
-the first axis of every array is the class, in the order of `FactCounts.classes` (ham, spam).
+Every head over facts (`mixed`, `dependence`) reads these counts and stores nothing else: `Facts` is
+what it reads. K classes: the first axis of every array is the class, in the order of
+`FactCounts.classes` (ham, spam). `factmoments` has them as they were at several moments.
 
 The arrays change by `add` and `remove` only.
 """
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,58 @@ TWO_CLASSES: tuple[str, ...] = (Label.HAM, Label.SPAM)
 """The product's classes in the order of the first axis."""
 
 HAM, SPAM = 0, 1
+
+
+class Facts(Protocol):
+    """Counts as the heads read them: those of `FactCounts`, of one moment or of several (…)."""
+
+    memo: object
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes, K."""
+
+    @property
+    def schema(self) -> FactSchema:
+        """The names of facts and values."""
+
+    @property
+    def unit(self) -> int:
+        """Steps of a continuous fact in one."""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64[d], S_j."""
+
+    @property
+    def spread(self) -> NDArray[np.int64]:
+        """int64[V], S_j of the fact that each value belongs to."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """int64[d], the number of each fact's first value."""
+
+    @property
+    def messages(self) -> NDArray[np.int64]:
+        """int64[…, K], n_k."""
+
+    @property
+    def singles(self) -> NDArray[np.int64]:
+        """int64[…, K, V], messages that hold a value."""
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """int64[…, K, c]."""
+
+    @property
+    def products(self) -> NDArray[np.int64]:
+        """int64[…, K, c, c]."""
+
+    def own(self, values: NDArray[np.float64], discrete: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Return what float64[…, K, V] holds for a message's own values, float64[…, K, d]."""
+
+    def pairs(self, discrete: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Return how many messages of each class hold both of two values, int64[…, K, d, d]."""
 
 
 class FactCounts:
@@ -74,6 +127,10 @@ class FactCounts:
     def cells(self, discrete: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Return the number of each value among all values (V) of all discrete facts."""
         return self.offsets + discrete
+
+    def own(self, values: NDArray[np.float64], discrete: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Return what float64[K, V] holds for a message's own values, float64[K, d]."""
+        return values.take(self.cells(discrete), axis=1)
 
     def pairs(self, discrete: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Return how many messages of each class hold both of two values, int64[K, d, d]."""

@@ -18,7 +18,8 @@ from math import exp, isqrt, lgamma, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes.counts import TokenCounts, Totals
+from spamd.bayes.batch import AnyTotals, Batch, at_least_one
+from spamd.bayes.counts import TokenCounts
 
 EXTREME = 1e-9
 """No probability comes nearer to 0 or 1 than this before its logarithm is taken."""
@@ -52,17 +53,17 @@ class FisherOptions:
             raise ValueError("minimum_deviation must lie between 0 and 0.5")
 
 
-def smoothed(counts: TokenCounts, totals: Totals, options: FisherOptions) -> NDArray[np.float64]:
+def smoothed(counts: TokenCounts, totals: AnyTotals, options: FisherOptions) -> NDArray[np.float64]:
     """Return f(w), the spam probability of each token pulled towards a neutral prior.
 
         f(w) = (s·x + n·p(w)) / (s + n),    p(w) = spam rate / (spam rate + ham rate)
 
     n  trained messages that held the token    s  `strength`    x  `unknown`
     """
-    spam_rate = counts.spam / max(1, totals.spam)
-    ham_rate = counts.ham / max(1, totals.ham)
+    spam_rate = counts.spam / at_least_one(totals.spam)
+    ham_rate = counts.ham / at_least_one(totals.ham)
     p = spam_rate / np.maximum(spam_rate + ham_rate, np.finfo(np.float64).tiny)
-    n = counts.spam + counts.ham
+    n = counts.seen
     f: NDArray[np.float64] = (options.strength * options.unknown + n * p) / (options.strength + n)
     return f
 
@@ -111,17 +112,14 @@ def chosen(
 ) -> NDArray[np.bool_]:
     """Say which tokens speak: those seen, of the right kind, and far enough from ½."""
     far: NDArray[np.bool_] = np.abs(f - 0.5) >= options.minimum_deviation
-    far &= (counts.spam + counts.ham) > 0
+    far &= counts.seen > 0
     if options.kinds != 255:
         far &= (kinds & np.uint8(options.kinds)) != 0
     return far
 
 
-def score(
-    counts: TokenCounts, kinds: NDArray[np.uint8], totals: Totals, options: FisherOptions
-) -> float:
-    """Return the head's log-odds of spam; 0 while one of the labels was never trained."""
-    if totals.spam == 0 or totals.ham == 0:
-        return 0.0
-    f = smoothed(counts, totals, options)
-    return combine(f[chosen(f, counts, kinds, options)])
+def scores(batch: Batch, options: FisherOptions) -> list[float]:
+    """Return the head's log-odds of spam for each message."""
+    f = smoothed(batch.counts, batch.totals, options)
+    told = chosen(f, batch.counts, batch.kinds, options)
+    return [combine(f[span][told[span]]) for span in batch.spans]

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spamd.bayes.logistic import sigmoid
 from spamd.sample import Label
 
 HEADS: tuple[str, ...] = (
@@ -114,6 +115,10 @@ class FusionWeights:
     def log_odds(self, scores: Floats) -> float:
         """Return z for the scores of one message."""
         return float(self.values[0] + self.values[1:] @ np.tanh(scores / SCALES))
+
+    def probabilities(self, scores: Floats) -> list[float]:
+        """Return P(spam) of each message from float64[m, heads]."""
+        return [sigmoid(self.log_odds(each)) for each in scores]
 
     def effects(self, scores: Floats) -> Floats:
         """Return what each head adds to z."""

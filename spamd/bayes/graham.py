@@ -10,11 +10,14 @@ Sources: P. Graham, "A Plan for Spam" (2002) and "Better Bayesian Filtering" (20
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import log, log1p
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes.counts import TokenCounts, Totals
+from spamd.bayes.batch import AnyTotals, Batch, at_least_one
+from spamd.bayes.counts import TokenCounts
 
 EXTREME = 1e-9
 """No probability comes nearer to 0 or 1 than this before its logarithm is taken."""
@@ -84,7 +87,7 @@ class GrahamOptions:
 def logit(probability: float) -> float:
     """Return ln(p / (1 − p)), p held `EXTREME` away from 0 and 1."""
     p = min(max(probability, EXTREME), 1 - EXTREME)
-    return float(np.log(p) - np.log1p(-p))
+    return log(p) - log1p(-p)
 
 
 def combine(
@@ -104,7 +107,7 @@ def combine(
 
 
 def probabilities(
-    counts: TokenCounts, totals: Totals, options: GrahamOptions
+    counts: TokenCounts, totals: AnyTotals, options: GrahamOptions
 ) -> NDArray[np.float64]:
     """Return P(spam|token) of each token.
 
@@ -114,14 +117,18 @@ def probabilities(
     when seen less than `minimum_count` times (note 004 eq. 5; Graham 2002). N counts messages, also
     where occurrences are counted.
     """
-    if options.counting is Counting.OCCURRENCES:
-        bad, good = counts.spam_occurrences, options.ham_bias * counts.ham_occurrences
-    else:
-        bad, good = counts.spam, options.ham_bias * counts.ham
-    b = options.word_prior * np.minimum(1.0, bad / max(1, totals.spam))
-    g = (1 - options.word_prior) * np.minimum(1.0, good / max(1, totals.ham))
+    presence = options.counting is Counting.PRESENCE
+    bad = counts.spam if presence else counts.spam_occurrences
+    good: NDArray[Any] = counts.ham if presence else counts.ham_occurrences
+    if options.ham_bias != 1:
+        good = options.ham_bias * good
+    b, g = bad / at_least_one(totals.spam), good / at_least_one(totals.ham)
+    if not presence or options.ham_bias > 1:  # else nothing is above 1
+        b, g = np.minimum(1.0, b), np.minimum(1.0, g)
+    if options.word_prior != 0.5:
+        b, g = options.word_prior * b, (1 - options.word_prior) * g
     p: NDArray[np.float64] = b / np.maximum(b + g, np.finfo(np.float64).tiny)
-    sightings = bad + good
+    sightings = counts.seen if presence and options.ham_bias == 1 else bad + good
     if options.strength:
         p = (options.strength * options.unknown + sightings * p) / (options.strength + sightings)
     if options.rule is GrahamRule.BETTER_2003:
@@ -130,10 +137,10 @@ def probabilities(
         p = np.where(good == 0, sure, np.where(bad == 0, 1 - sure, p))
     else:
         p = np.minimum(np.maximum(p, options.low), options.high)
+    rare = sightings < max(options.minimum_count, EXTREME)
     # A label that was never trained says nothing about its tokens.
-    if totals.spam == 0 or totals.ham == 0:
-        return np.full(len(p), options.unknown)
-    return np.where(sightings < max(options.minimum_count, EXTREME), options.unknown, p)
+    rare |= (totals.spam == 0) | (totals.ham == 0)
+    return np.where(rare, options.unknown, p)
 
 
 def choose(
@@ -143,21 +150,37 @@ def choose(
 
     Among equals those seen in more messages come first: they are the better witnesses.
     """
-    seen = counts.spam + counts.ham
-    strength = np.abs(p - 0.5) + 1e-6 * (seen / (seen + 10.0))
+    return _strongest(_strengths(p, counts, kinds, options), options.words)
+
+
+def _strengths(
+    p: NDArray[np.float64], counts: TokenCounts, kinds: NDArray[np.uint8], options: GrahamOptions
+) -> NDArray[np.float64]:
+    """Return how telling each token is, below 0 for those that are not read."""
+    seen = counts.seen
+    strengths: NDArray[np.float64] = np.abs(p - 0.5) + 1e-6 * (seen / (seen + 10.0))
     if options.kinds != 255:
-        strength = np.where(kinds & np.uint8(options.kinds), strength, -1.0)
-    if len(p) > options.words:
-        best = np.argpartition(-strength, options.words - 1)[: options.words]
+        strengths[(kinds & np.uint8(options.kinds)) == 0] = -1.0
+    return strengths
+
+
+def _strongest(strengths: NDArray[np.float64], words: int) -> NDArray[np.intp]:
+    if len(strengths) > words:
+        best = strengths.argpartition(len(strengths) - words)[len(strengths) - words :]
     else:
-        best = np.arange(len(p))
-    return best[strength[best] >= 0]
+        best = np.arange(len(strengths))
+    return best[strengths[best] >= 0]
 
 
-def score(
-    counts: TokenCounts, kinds: NDArray[np.uint8], totals: Totals, options: GrahamOptions
-) -> float:
-    """Return the head's log-odds of spam for the tokens with these counts."""
-    p = probabilities(counts, totals, options)
-    chosen = p[choose(p, counts, kinds, options)]
-    return combine(chosen, prior=options.prior, word_prior=options.word_prior)
+def scores(batch: Batch, options: GrahamOptions) -> list[float]:
+    """Return the head's log-odds of spam for each message."""
+    p = probabilities(batch.counts, batch.totals, options)
+    strengths = _strengths(p, batch.counts, batch.kinds, options)
+    return [
+        combine(
+            p[span][_strongest(strengths[span], options.words)],
+            prior=options.prior,
+            word_prior=options.word_prior,
+        )
+        for span in batch.spans
+    ]

@@ -1,7 +1,8 @@
 """Naive Bayes over the facts of a message: categorical for discrete ones, Gaussian for the others.
 
-The functions turn `FactCounts` into log probabilities of K classes (first axis of every array);
-`score` is what the product asks: the log-odds of spam against ham. The one-dependence estimators in
+The functions turn `FactCounts` into log probabilities of K classes; `score` is what the product
+asks: the log-odds of spam against ham. They take the counts of one moment, or `FactMoments`, whose
+arrays and results have the moments as one more axis in front. The one-dependence estimators in
 `dependence` read the same counts.
 
 How to use it::
@@ -29,7 +30,7 @@ from math import inf, isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes.factcounts import HAM, SPAM, FactCounts
+from spamd.bayes.factcounts import HAM, SPAM, FactCounts, Facts
 
 __all__ = [
     "FactCounts",
@@ -106,7 +107,7 @@ def log_ratio(
     return result
 
 
-def log_prior(counts: FactCounts, options: FactsOptions) -> Floats:
+def log_prior(counts: Facts, options: FactsOptions) -> Floats:
     """Return log P(c) for each class, float64[K]: (n_k + λ)/(N + K·λ), or all equal.
 
     Source: note 000, 贝叶斯估计 (last display); note 002 eq. 16 and 18.
@@ -114,11 +115,11 @@ def log_prior(counts: FactCounts, options: FactsOptions) -> Floats:
     number = len(counts.classes)
     if not options.prior:
         return np.full(number, -np.log(number))
-    total = counts.messages.sum(keepdims=True)
+    total = counts.messages.sum(axis=-1, keepdims=True)
     return log_ratio(counts.messages, total, np.array([number]), options.prior_smoothing)
 
 
-def log_categorical(counts: FactCounts, options: FactsOptions) -> Floats:
+def log_categorical(counts: Facts, options: FactsOptions) -> Floats:
     """Return log P(x_j = value | c) of every value of every discrete fact, float64[K, V].
 
     S_j is the schema's number of values or, with `own_values`, the number seen in that class.
@@ -129,9 +130,9 @@ def log_categorical(counts: FactCounts, options: FactsOptions) -> Floats:
         return np.zeros(counts.singles.shape)
     spread = counts.spread
     if options.own_values:
-        values = np.add.reduceat(counts.singles > 0, counts.offsets, axis=1, dtype=np.int64)
-        spread = np.repeat(values, counts.sizes, axis=1)
-    return log_ratio(counts.singles, counts.messages[:, None], spread, options.smoothing)
+        values = np.add.reduceat(counts.singles > 0, counts.offsets, axis=-1, dtype=np.int64)
+        spread = np.repeat(values, counts.sizes, axis=-1)
+    return log_ratio(counts.singles, counts.messages[..., None], spread, options.smoothing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,16 +157,16 @@ class Estimates:
     heights: Floats
 
 
-def estimates(counts: FactCounts, options: FactsOptions) -> Estimates:
+def estimates(counts: Facts, options: FactsOptions) -> Estimates:
     """Return what the options make of the counts; computed once between two changes."""
     memo = counts.memo
-    if isinstance(memo, Estimates) and memo.options == options:
+    if isinstance(memo, Estimates) and memo.options is options:
         return memo
     counts.memo = found = estimate(counts, options)
     return found
 
 
-def estimate(counts: FactCounts, options: FactsOptions) -> Estimates:
+def estimate(counts: Facts, options: FactsOptions) -> Estimates:
     """Return the parameters by maximum likelihood (divisor n), smoothed as the options say.
 
         μ = Σx/n        Σ = Σ(x − μ)(x − μ)ᵀ/n = Σxxᵀ/n − μμᵀ
@@ -179,12 +180,15 @@ def estimate(counts: FactCounts, options: FactsOptions) -> Estimates:
     shape = counts.sums.shape
     means, heights = np.zeros(shape), np.zeros(shape)
     axes, widths = None, np.full(shape, np.inf)
-    if options.continuous and shape[1] and counts.messages.all():
+    known = counts.messages.all(axis=-1)
+    if options.continuous and shape[-1] and known.any():
         means, widths = _moments(counts, options)
         if options.multivariate:
             widths, axes = np.linalg.eigh(widths)
         widths = np.maximum(widths, options.variance_floor)
         heights = -0.5 * np.log(2.0 * np.pi * widths)
+        if not known.all():
+            heights[~known], widths[~known] = 0.0, np.inf
     return Estimates(
         options=options,
         prior=log_prior(counts, options),
@@ -196,23 +200,25 @@ def estimate(counts: FactCounts, options: FactsOptions) -> Estimates:
     )
 
 
-def _moments(counts: FactCounts, options: FactsOptions) -> tuple[Floats, Floats]:
+def _moments(counts: Facts, options: FactsOptions) -> tuple[Floats, Floats]:
     """Return means float64[K, c] and variances float64[K, c] in the unit of the facts.
 
     With `multivariate` covariances float64[K, c, c] instead of variances.
     """
-    number, products = counts.messages.astype(np.float64)[:, None], counts.products
+    # A class without a message has no moments; `estimate` leaves it out.
+    number, products = np.maximum(counts.messages, 1.0)[..., None], counts.products
     means = counts.sums / (number * counts.unit)
     if options.multivariate:
-        square, weight = _outer, number[:, :, None]
+        axis, square, weight = -3, _outer, number[..., None]
     else:
-        square, weight = _each, number
-        products = np.diagonal(products, axis1=1, axis2=2)
+        axis, square, weight = -2, _each, number
+        products = np.diagonal(products, axis1=-2, axis2=-1)
     spread = products / (weight * counts.unit**2) - square(means)
     if options.pooled:
-        total = number.sum()
-        centre = counts.sums.sum(axis=0) / (total * counts.unit)
-        common = products.sum(axis=0) / (total * counts.unit**2) - square(centre)
+        centre = counts.sums.sum(axis=-2, keepdims=True)
+        centre = centre / (number.sum(axis=-2, keepdims=True) * counts.unit)
+        total = weight.sum(axis=axis, keepdims=True) * counts.unit**2
+        common = products.sum(axis=axis, keepdims=True) / total - square(centre)
         spread = (weight * spread + options.pooled * common) / (weight + options.pooled)
     return means, spread
 
@@ -228,16 +234,12 @@ def _outer(vectors: Floats) -> Floats:
     return result
 
 
-def categorical_terms(
-    counts: FactCounts, discrete: NDArray[np.uint8], options: FactsOptions
-) -> Floats:
+def categorical_terms(counts: Facts, discrete: NDArray[np.uint8], options: FactsOptions) -> Floats:
     """Return log P(x_j | c) of each discrete fact, float64[K, d]."""
-    return estimates(counts, options).values.take(counts.cells(discrete), axis=1)
+    return counts.own(estimates(counts, options).values, discrete)
 
 
-def gaussian_terms(
-    counts: FactCounts, continuous: NDArray[np.int64], options: FactsOptions
-) -> Floats:
+def gaussian_terms(counts: Facts, continuous: NDArray[np.int64], options: FactsOptions) -> Floats:
     """Return log p of each continuous fact, or of each independent direction, float64[K, c].
 
         log p(x|c) = −½·(log 2πσ² + (x − μ)²/σ²)
@@ -248,15 +250,15 @@ def gaussian_terms(
     Source: note 002 eq. 20 and 21.
     """
     found = estimates(counts, options)
-    distance = continuous / counts.unit - found.means
+    distance = (continuous / counts.unit)[..., None, :] - found.means
     if found.axes is not None:
-        distance = np.einsum("kij,ki->kj", found.axes, distance)
+        distance = np.einsum("...ij,...i->...j", found.axes, distance)
     result: Floats = found.heights - 0.5 * distance * distance / found.widths
     return result
 
 
 def log_joint(
-    counts: FactCounts,
+    counts: Facts,
     discrete: NDArray[np.uint8],
     continuous: NDArray[np.int64],
     options: FactsOptions,
@@ -267,8 +269,8 @@ def log_joint(
     """
     result: Floats = (
         estimates(counts, options).prior
-        + categorical_terms(counts, discrete, options).sum(axis=1)
-        + gaussian_terms(counts, continuous, options).sum(axis=1)
+        + categorical_terms(counts, discrete, options).sum(axis=-1)
+        + gaussian_terms(counts, continuous, options).sum(axis=-1)
     )
     return result
 
@@ -294,14 +296,15 @@ def log_posterior(
 
 
 def score(
-    counts: FactCounts,
+    counts: Facts,
     discrete: NDArray[np.uint8],
     continuous: NDArray[np.int64],
     options: FactsOptions,
-) -> float:
+) -> Floats:
     """Return the log-odds of spam against ham: log P(spam, x) − log P(ham, x)."""
     joint = log_joint(counts, discrete, continuous, options)
-    return float(joint[SPAM] - joint[HAM])
+    odds: Floats = joint[..., SPAM] - joint[..., HAM]
+    return odds
 
 
 def contributions(

@@ -21,7 +21,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes.counts import TokenCounts, Totals
+from spamd.bayes.batch import AnyTotals, Batch
+from spamd.bayes.counts import TokenCounts
 
 FLOOR = 1e-12
 """λ = 0 gives tokens unseen with a class the likelihood 0; its logarithm stops here to stay
@@ -69,8 +70,9 @@ class MultinomialOptions:
 
 
 def log_prior(messages: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
-    """Return ln (N_k + λ)/(N + Kλ) of each of K classes (notes 000; 002 eq. 18)."""
-    share = (messages + smoothing) / max(float(messages.sum()) + len(messages) * smoothing, FLOOR)
+    """Return ln (N_k + λ)/(N + Kλ) of each of K classes, the last axis (notes 000; 002 eq. 18)."""
+    every = messages.sum(axis=-1, keepdims=True) + messages.shape[-1] * smoothing
+    share = (messages + smoothing) / np.maximum(every, FLOOR)
     log: NDArray[np.float64] = np.log(np.maximum(share, FLOOR))
     return log
 
@@ -79,9 +81,11 @@ def log_likelihood(
     counts: NDArray[np.float64],
     class_totals: NDArray[np.float64],
     smoothing: float,
-    values: float,
+    values: float | NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return ln P(t|c), float64[K, n], from N_tc in `counts`[K, n] and N_c in `class_totals`[K].
+    """Return ln P(t|c), float64[K, n], from N_tc in `counts`[K, n] and N_c in `class_totals`.
+
+    N_c are those of one moment, [K], or those of each token, [K, n].
 
         P(t|c) = (N_tc + λ) / (N_c + λ·S)
 
@@ -92,7 +96,7 @@ def log_likelihood(
     denominators = np.maximum(class_totals + smoothing * values, FLOOR)
     ratio = np.maximum(counts + smoothing, FLOOR)
     log: NDArray[np.float64] = np.log(ratio)
-    log -= np.log(denominators)[:, np.newaxis]
+    log -= np.log(denominators if denominators.ndim > 1 else denominators[:, np.newaxis])
     return log
 
 
@@ -100,11 +104,11 @@ def contributions(
     counts: TokenCounts,
     occurrences: NDArray[np.uint8],
     kinds: NDArray[np.uint8],
-    totals: Totals,
+    totals: AnyTotals,
     options: MultinomialOptions,
 ) -> NDArray[np.float64]:
     """Return what each token adds to the log-odds, before division by length; 0 where unseen."""
-    spoke = (counts.spam + counts.ham) > 0
+    spoke = counts.seen > 0
     if options.kinds != 255:
         spoke &= (kinds & np.uint8(options.kinds)) != 0
     if options.weight is TermWeight.BINARY:
@@ -122,23 +126,21 @@ def contributions(
 
 def divisor(spoke: int, length: Length) -> float:
     """Return what the sum over `spoke` tokens is divided by."""
+    if length is Length.NONE:
+        return 1.0
     n = float(max(1, spoke))
-    return {Length.NONE: 1.0, Length.SQRT: sqrt(n), Length.FULL: n}[length]
+    return n if length is Length.FULL else sqrt(n)
 
 
-def score(
-    counts: TokenCounts,
-    occurrences: NDArray[np.uint8],
-    kinds: NDArray[np.uint8],
-    totals: Totals,
-    options: MultinomialOptions,
-) -> float:
-    """Return the head's log-odds of spam; 0 while one of the labels was never trained."""
-    if totals.spam == 0 or totals.ham == 0:
-        return 0.0
-    parts = contributions(counts, occurrences, kinds, totals, options)
-    total = float(parts.sum()) / divisor(int(np.count_nonzero(parts)), options.length)
+def scores(batch: Batch, options: MultinomialOptions) -> list[float]:
+    """Return the head's log-odds of spam for each message."""
+    parts = contributions(batch.counts, batch.occurrences, batch.kinds, batch.totals, options)
+    found = [
+        float(parts[span].sum()) / divisor(int(np.count_nonzero(parts[span])), options.length)
+        for span in batch.spans
+    ]
     if not options.prior:
-        return total
-    prior = log_prior(np.array([totals.spam, totals.ham], dtype=np.float64), options.smoothing)
-    return total + float(prior[0] - prior[1])
+        return found
+    messages = np.array([(moment.spam, moment.ham) for moment in batch.moments], dtype=np.float64)
+    priors = log_prior(messages, options.smoothing).tolist()
+    return [score + spam - ham for score, (spam, ham) in zip(found, priors, strict=True)]

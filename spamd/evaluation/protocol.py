@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from spamd.bayes.counts import TAUGHT_TOKENS, TokenCounts
 from spamd.bayes.decision import decide
+from spamd.bayes.learning import Given, learn
 from spamd.bayes.logistic import sigmoid
 from spamd.bayes.model import HEADS, BayesOptions, Model
 from spamd.evaluation.index import LabelledMail, order
@@ -225,7 +226,7 @@ def teach(
 ) -> None:
     """Teach the model these lessons in order, and let the fusion look at all of them."""
     for done, (sample, label) in enumerate(lessons, start=1):
-        model.learn(sample, label)
+        learn(model, [Given(sample=sample, label=label)], proof=False)
         progress("learning", done, total)
     model.refit()
 
@@ -287,12 +288,12 @@ def _delayed(
 ) -> Record:
     model = empty_model(material.samples, material.schema, bayes, options.taught_tokens)
     record = Record(len(material), bayes)
-    waiting: deque[tuple[Sample, Label]] = deque()
-    for place, lesson in enumerate(zip(material.samples, taught, strict=True)):
-        record.judge(place, model, lesson[0])
-        waiting.append(lesson)
+    waiting: deque[Given] = deque()
+    for place, (sample, label) in enumerate(zip(material.samples, taught, strict=True)):
+        record.judge(place, model, sample)
+        waiting.append(Given(sample=sample, label=label))
         if len(waiting) > delay:
-            model.learn(*waiting.popleft())
+            learn(model, [waiting.popleft()], proof=False)
         progress("judging", place + 1, len(material))
     return record
 

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
-from spamd.bayes.model import Effect
+from spamd.bayes.learning import Effect
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Texts
 from spamd.ports import Clock, Lesson, Selection

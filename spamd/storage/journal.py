@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import taught
 from spamd.bayes.fusion import ScoreHistory
-from spamd.bayes.model import Effect
+from spamd.bayes.learning import Effect
 from spamd.ports import Lesson, LessonHead, Selection
 from spamd.sample import Label, Sample
 from spamd.storage.blobs import (

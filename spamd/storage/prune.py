@@ -129,7 +129,7 @@ def _doomed(
         return table.ids, 0
     counts = table.counts(np.arange(len(table)))
     old = seen < seen.max() - options.unseen_days * DAY
-    rows = np.flatnonzero(old & (counts.spam + counts.ham <= options.seen_in))
+    rows = np.flatnonzero(old & (counts.seen <= options.seen_in))
     room = max(0, len(table) - options.floor)
     kept = max(0, len(rows) - room)
     oldest_first = rows[np.argsort(seen[rows], kind="stable")]

@@ -180,7 +180,7 @@ def _grown(table: TokenTable, update: Update, alive: NDArray[np.bool_]) -> Token
 
 
 def _alive(update: Update) -> NDArray[np.bool_]:
-    alive: NDArray[np.bool_] = (update.counts.spam + update.counts.ham) > 0
+    alive: NDArray[np.bool_] = update.counts.seen > 0
     return alive
 
 

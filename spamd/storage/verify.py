@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import TokenCounts, TokenTable
+from spamd.bayes.learning import restore
 from spamd.bayes.model import BayesOptions, Model
 from spamd.ports import Lesson
 from spamd.sample import FactSchema
@@ -66,7 +67,7 @@ def replay(model: Model, lessons: list[Lesson]) -> None:
     """Add lessons to a model as they were learned."""
     known(model, distinct(lesson.sample.ids for lesson in lessons))
     for lesson in lessons:
-        model.restore(lesson.sample, lesson.label, lesson.effect, lesson.digest)
+        restore(model, lesson.sample, lesson.label, lesson.effect, lesson.digest)
 
 
 def known(model: Model, ids: NDArray[np.int64]) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spamd.bayes.counts import TokenCounts
-from spamd.bayes.model import BayesOptions, Effect, Model
+from spamd.bayes.learning import Effect, Given, learn
+from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import FactSchema, Kind, Label, Sample
 
 SCHEMA = FactSchema(
@@ -42,8 +43,14 @@ def new_model(options: BayesOptions | None = None) -> Model:
     return Model.empty(SCHEMA, options or BayesOptions())
 
 
-def teach(model: Model, sample: Sample, label: Label, key: bytes = b"") -> Effect:
-    """Give the sample's new tokens their rows, then learn it."""
+def known(model: Model, sample: Sample) -> None:
+    """Give the sample's new tokens their rows."""
     fresh = sample.ids[model.tokens.find(sample.ids) < 0]
     model.tokens.merge(fresh, TokenCounts.zeros(len(fresh)))
-    return model.learn(sample, label, key)
+
+
+def teach(model: Model, sample: Sample, label: Label, key: bytes = b"") -> Effect:
+    """Give the sample's new tokens their rows, then learn it."""
+    known(model, sample)
+    (effect,) = learn(model, [Given(sample=sample, label=label, key=key)])
+    return effect

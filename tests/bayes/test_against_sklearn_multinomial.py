@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.naive_bayes import MultinomialNB
 
+from spamd.bayes.batch import Batch
 from spamd.bayes.counts import TokenCounts, Totals
 from spamd.bayes.multinomial import (
     Length,
@@ -12,7 +13,7 @@ from spamd.bayes.multinomial import (
     TermWeight,
     log_likelihood,
     log_prior,
-    score,
+    scores,
 )
 
 WORDS = 40
@@ -62,5 +63,6 @@ def test_the_head_agrees_on_the_log_odds_of_each_message(smoothing: float) -> No
     kinds = np.ones(WORDS, dtype=np.uint8)
     for message in occurrences:
         theirs = model.predict_joint_log_proba(message.reshape(1, -1))[0]
-        ours = score(counts, message.astype(np.uint8), kinds, totals, textbook)
+        batch = Batch.of_one(counts, message.astype(np.uint8), kinds, totals)
+        (ours,) = scores(batch, textbook)
         assert ours == pytest.approx(theirs[1] - theirs[0], abs=1e-9)

@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 
 from spamd.bayes.decision import DecisionOptions, Verdict, decide
 from spamd.bayes.fusion import HEADS, FusionOptions
-from spamd.bayes.model import BayesOptions, Effect, Model
+from spamd.bayes.learning import Effect, Given, learn, restore, unlearn
+from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import Label, Sample
-from tests.bayes.samples import new_model, sample_of, teach
+from tests.bayes.samples import known, new_model, sample_of, teach
 
 SPAM = [
     sample_of("buy", "now", f"pill{i % 7}", discrete=(1, 1), grams=(1, 2, i)) for i in range(30)
@@ -54,7 +55,7 @@ def test_unlearning_undoes_learning_exactly_in_any_order(
         done.append((sample, label, teach(model, sample, label, key), key))
 
     for sample, label, effect, key in data.draw(st.permutations(done)):
-        model.unlearn(sample, label, effect, key)
+        unlearn(model, sample, label, effect, key)
 
     assert state(model) == state(new_model())
 
@@ -69,7 +70,7 @@ def test_a_lesson_taken_back_at_once_leaves_everything_as_it_was(
         teach(model, sample_of(*text, discrete=(html, 0), size=size), label)
     before, sample = state(model), sample_of(*more[0], discrete=(more[2], 0), size=more[3])
 
-    model.unlearn(sample, more[1], teach(model, sample, more[1]))
+    unlearn(model, sample, more[1], teach(model, sample, more[1]))
 
     assert state(model) == before
 
@@ -95,8 +96,8 @@ def test_a_lesson_restored_from_a_journal_is_as_it_was_learned() -> None:
     effect = teach(model, sample, Label.SPAM, b"key")
     learned = state(model)
 
-    model.unlearn(sample, Label.SPAM, effect, b"key")
-    model.restore(sample, Label.SPAM, effect, b"key")
+    unlearn(model, sample, Label.SPAM, effect, b"key")
+    restore(model, sample, Label.SPAM, effect, b"key")
 
     assert state(model) == learned
 
@@ -162,12 +163,14 @@ def test_a_lesson_tells_the_probability_before_and_after() -> None:
     assert model.weigh(surprise).probability == effect.probability_after
 
 
-def test_evidence_at_hand_and_no_proof_spare_weighing_and_change_nothing_else() -> None:
+def test_without_proof_nothing_is_weighed_again_and_nothing_else_changes() -> None:
     slow, quick = trained(), trained()
-    sample = sample_of("buy", "dear", "pill2")
+    lesson = Given(sample=sample_of("buy", "dear", "pill2"), label=Label.SPAM)
+    for model in (slow, quick):
+        known(model, lesson.sample)
 
-    effect = slow.learn(sample, Label.SPAM)
-    spared = quick.learn(sample, Label.SPAM, before=quick.weigh(sample), proof=False)
+    (effect,) = learn(slow, [lesson])
+    (spared,) = learn(quick, [lesson], proof=False)
 
     assert state(quick) == state(slow)
     assert (spared.step, spared.gram_step) == (effect.step, effect.gram_step)
@@ -210,13 +213,13 @@ def test_a_mail_that_holds_a_dictionary_teaches_a_part_of_it() -> None:
 
     assert model.totals.vocabulary == 100
     assert model.totals.spam_occurrences == 100
-    model.unlearn(dictionary, Label.SPAM, effect)
+    unlearn(model, dictionary, Label.SPAM, effect)
     assert state(model) == state(new_model())
 
 
 def test_a_sample_whose_tokens_have_no_rows_is_not_learned() -> None:
     with pytest.raises(KeyError):
-        new_model().learn(sample_of("buy"), Label.SPAM)
+        learn(new_model(), [Given(sample=sample_of("buy"), label=Label.SPAM)])
 
 
 def test_a_lesson_never_learned_is_not_taken_back() -> None:
@@ -225,6 +228,6 @@ def test_a_lesson_never_learned_is_not_taken_back() -> None:
     before = state(model)
 
     with pytest.raises(ValueError, match="not learned"):
-        model.unlearn(sample_of("once"), Label.HAM, effect)
+        unlearn(model, sample_of("once"), Label.HAM, effect)
 
     assert state(model) == before

@@ -18,6 +18,7 @@ import numpy as np
 
 from spamd.bayes.counts import TokenCounts
 from spamd.bayes.decision import DecisionOptions
+from spamd.bayes.learning import Given, learn
 from spamd.bayes.model import BayesOptions, Model
 from spamd.clock import WallClock
 from spamd.evaluation.index import read_index
@@ -70,8 +71,7 @@ def taught(mails: Sequence[tuple[Label, Path]]) -> Model:
     samples = [(label, extract(path.read_bytes(), options).sample) for label, path in mails]
     ids = distinct(sample.ids for _, sample in samples)
     model.tokens.merge(ids, TokenCounts.zeros(len(ids)))
-    for label, sample in samples:
-        model.learn(sample, label, proof=False)
+    learn(model, [Given(sample=sample, label=label) for label, sample in samples], proof=False)
     return model
 
 

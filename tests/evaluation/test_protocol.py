@@ -10,6 +10,7 @@ import pytest
 from spamd.bayes.counts import TokenCounts
 from spamd.bayes.decision import decide
 from spamd.bayes.fusion import FusionOptions
+from spamd.bayes.learning import Given, learn
 from spamd.bayes.model import BayesOptions, Model
 from spamd.evaluation.index import order
 from spamd.evaluation.material import Material, prepare, vocabulary
@@ -46,7 +47,8 @@ def by_hand(material: Material, delay: int, options: BayesOptions) -> tuple[list
         log_odds.append(evidence.log_odds)
         verdicts.append(decide(evidence.probability, model.totals, options.decision).verdict)
         if place >= delay:
-            model.learn(material.samples[place - delay], material.labels[place - delay])
+            old = place - delay
+            learn(model, [Given(sample=material.samples[old], label=material.labels[old])])
     return log_odds, [str(verdict) for verdict in verdicts]
 
 
