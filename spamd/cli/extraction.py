@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from spamd.cli.mailboxes import Mail, Unreadable
 from spamd.message.features import Features, extract
 from spamd.message.tokenizer import TokenizerOptions
+from spamd.storage.blobs import pack
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -33,13 +34,16 @@ Extracted = tuple[str, Features]
 
 
 def extracted(
-    found: Iterable[Mail | Unreadable], options: TokenizerOptions
+    found: Iterable[Mail | Unreadable], options: TokenizerOptions, *, packed: bool = False
 ) -> Iterator[Extracted | Unreadable]:
-    """Yield (name, features) of each mail, and what is unreadable as it is, in their order."""
+    """Yield (name, features) of each mail, and what is unreadable as it is, in their order.
+
+    `packed` features are ready to be stored.
+    """
     waiting = iter(found)
     first = list(islice(waiting, WORTH_A_PROCESS))
     if len(first) < WORTH_A_PROCESS:
-        yield from _worked(first, options)
+        yield from _worked(first, options, packed=packed)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -50,7 +54,7 @@ def extracted(
         pending: deque[Future[list[Extracted | Unreadable]]] = deque()
         try:
             for chunk in _chunks(chain(first, waiting)):
-                pending.append(pool.submit(_worked, chunk, options))
+                pending.append(pool.submit(_worked, chunk, options, packed=packed))
                 if len(pending) >= PENDING:
                     yield from pending.popleft().result()
             while pending:
@@ -73,11 +77,17 @@ def _chunks(found: Iterable[Mail | Unreadable]) -> Iterator[list[Mail | Unreadab
 
 
 def _worked(
-    found: Iterable[Mail | Unreadable], options: TokenizerOptions
+    found: Iterable[Mail | Unreadable], options: TokenizerOptions, *, packed: bool
 ) -> list[Extracted | Unreadable]:
     return [
-        (one.name, extract(one.content, options)) if isinstance(one, Mail) else one for one in found
+        (one.name, _read(one.content, options, packed=packed)) if isinstance(one, Mail) else one
+        for one in found
     ]
+
+
+def _read(content: bytes, options: TokenizerOptions, *, packed: bool) -> Features:
+    features = extract(content, options)
+    return pack(features) if packed else features
 
 
 def _leave_interrupts() -> None:

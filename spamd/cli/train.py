@@ -109,7 +109,7 @@ async def _train(here: Session, label: str, wanted: "Targets", *, as_json: bool)
     async with opened(here) as store:
         before = await store.totals()
         kept = await remembered(store, wanted)
-        found = extracted(mailboxes.read(wanted.paths), here.settings.tokenizer)
+        found = extracted(mailboxes.read(wanted.paths), here.settings.tokenizer, packed=True)
         with progress("learning", mailboxes.size_bytes(wanted.paths)) as advance:
             tally = await _teach(store, here.settings, label, chain(kept, found), advance)
         after = await store.totals()

@@ -14,6 +14,7 @@ a stored text and its id can't disagree. decode ∘ encode = id.
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from struct import Struct
 from typing import Any
 
@@ -49,8 +50,44 @@ class BlobError(ValueError):
     """A blob was not written by us, or is damaged."""
 
 
+class Packed(Texts):
+    """Texts as they are stored, with their sample, and taken apart when somebody asks for one.
+
+    So what came from the database, or was packed by another process, is not packed again.
+    """
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: bytes, texts: Texts | None = None) -> None:
+        self.content = content
+        if texts is not None:
+            super().__init__(texts.words, texts.first, texts.second)
+
+    def __len__(self) -> int:
+        tokens: int = HEAD.unpack_from(self.content)[7]
+        return tokens
+
+    def __getattr__(self, name: str) -> object:
+        """Find a slot of `Texts` that is empty still."""
+        if name not in Texts.__slots__:
+            raise AttributeError(name)
+        texts = decode_sample(self.content)[1]
+        super().__init__(texts.words, texts.first, texts.second)
+        return getattr(self, name)
+
+    def __reduce__(self) -> tuple[type["Packed"], tuple[bytes]]:
+        return Packed, (self.content,)
+
+
+def pack(features: Features) -> Features:
+    """Return the same features with their texts packed, which is most of the work of storing."""
+    return replace(features, texts=Packed(encode_sample(features.sample, features.texts)))
+
+
 def encode_sample(sample: Sample, texts: Texts) -> bytes:
     """Return a sample and the texts of its tokens as bytes."""
+    if isinstance(texts, Packed):
+        return texts.content
     # a text names a word as often as it comes; one place for each is enough
     distinct = {word: place for place, word in enumerate(dict.fromkeys(texts.words))}
     places = np.fromiter(map(distinct.__getitem__, texts.words), np.int64, len(texts.words))
@@ -92,9 +129,10 @@ def decode_sample(blob: bytes) -> tuple[Sample, Texts]:
         BlobError: the bytes are damaged, or of a later version.
     """
     try:
-        return _decode(blob)
+        sample, texts = _decode(blob)
     except (zlib.error, ValueError, IndexError, OverflowError) as error:
         raise BlobError(f"a stored sample is damaged: {error}") from error
+    return sample, Packed(blob, texts)
 
 
 def _decode(blob: bytes) -> tuple[Sample, Texts]:

@@ -12,7 +12,7 @@ from spamd.bayes.counts import taught
 from spamd.bayes.fusion import ScoreHistory
 from spamd.bayes.learning import Effect
 from spamd.ports import Lesson, LessonHead, Selection
-from spamd.sample import Label, Sample
+from spamd.sample import Label
 from spamd.storage.blobs import (
     BlobError,
     chosen,
@@ -25,9 +25,6 @@ from spamd.storage.tables import lesson, sample, storable
 from spamd.storage.times import from_number, to_number
 
 JournalRow = Row[*tuple[Any, ...]]
-
-Stored = tuple[Sample, bytes]
-"""A sample that was read, and the bytes it is stored as."""
 
 CHUNK = 500
 """Digests per statement: bind variables are limited, and so is the memory for samples."""
@@ -98,22 +95,13 @@ async def summary(connection: AsyncConnection) -> Summary:
     )
 
 
-async def lessons(
-    connection: AsyncConnection,
-    digests: Sequence[bytes],
-    stored: dict[bytes, Stored] | None = None,
-) -> dict[bytes, Lesson]:
-    """Return those of these lessons that are in force, in no order that matters.
-
-    Their samples as they are stored are added to `stored`, by digest.
-    """
+async def lessons(connection: AsyncConnection, digests: Sequence[bytes]) -> dict[bytes, Lesson]:
+    """Return those of these lessons that are in force, in no order that matters."""
     found = {}
     for part in _parts(digests):
         statement = select(*COLUMNS).join_from(lesson, sample).where(lesson.c.digest.in_(part))
         for row in await connection.execute(statement):
-            found[row.digest] = each = _lesson(row)
-            if stored is not None:
-                stored[row.digest] = each.sample, row.content
+            found[row.digest] = _lesson(row)
     return found
 
 
@@ -164,10 +152,8 @@ async def history(connection: AsyncConnection, window: int) -> ScoreHistory:
     return scores
 
 
-async def add(
-    connection: AsyncConnection, learned: Sequence[Lesson], stored: Mapping[bytes, Stored]
-) -> None:
-    """Write new lessons at the end of the journal; a sample of `stored` keeps its bytes."""
+async def add(connection: AsyncConnection, learned: Sequence[Lesson]) -> None:
+    """Write new lessons at the end of the journal."""
     if not learned:
         return
     last = (await connection.execute(select(func.coalesce(func.max(lesson.c.id), 0)))).scalar_one()
@@ -178,14 +164,10 @@ async def add(
     await connection.execute(
         insert(sample),
         [
-            {"lesson": number, "content": _content(each, stored.get(each.digest))}
+            {"lesson": number, "content": content(each)}
             for number, each in enumerate(learned, start=last + 1)
         ],
     )
-
-
-def _content(each: Lesson, stored: Stored | None) -> bytes:
-    return stored[1] if stored is not None and stored[0] is each.sample else content(each)
 
 
 async def remove(connection: AsyncConnection, digests: Sequence[bytes]) -> None:

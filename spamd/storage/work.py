@@ -81,7 +81,6 @@ class SqlUnitOfWork:
         self._database = database
         self._resident = resident
         self._clock = clock
-        self._stored: dict[bytes, journal.Stored] = {}
 
     async def __aenter__(self) -> Self:
         """Wait for other writers, then begin."""
@@ -109,7 +108,7 @@ class SqlUnitOfWork:
 
     async def lessons(self, digests: Sequence[bytes]) -> Mapping[bytes, Lesson]:
         """Return those of these lessons that are in force, with what they taught."""
-        return await journal.lessons(self._connection, digests, self._stored)
+        return await journal.lessons(self._connection, digests)
 
     async def model(self, ids: NDArray[np.int64]) -> Model:
         """Return a model of its own that knows these tokens (distinct, any order) and no others."""
@@ -140,7 +139,7 @@ class SqlUnitOfWork:
         """
         model, connection = self._model, self._connection
         await journal.remove(connection, [lesson.digest for lesson in taken_back])
-        await journal.add(connection, learned, self._stored)
+        await journal.add(connection, learned)
         if taken_back:
             # The fusion looks back on a window of lessons; with some gone older ones come into it.
             model.history = await journal.history(connection, model.history.window)

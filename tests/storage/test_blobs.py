@@ -1,5 +1,7 @@
 """The codec of samples: decode ∘ encode = id, and damage is named."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from spamd.storage.blobs import (
     encode_features,
     encode_gram_changes,
     encode_sample,
+    pack,
     texts_of,
     token_ids,
 )
@@ -34,6 +37,28 @@ def test_features_come_back_as_they_were() -> None:
 def test_whatever_a_mail_holds_comes_back(content: bytes) -> None:
     features = extract(content)
     assert same_sample(decode_features(encode_features(features)), features)
+
+
+def test_packed_texts_go_from_process_to_process_and_to_the_database_as_they_are() -> None:
+    features = mail("Größe", "naïve buy now " * 3)
+    packed = pack(features)
+
+    there = pickle.loads(pickle.dumps(packed))
+
+    assert len(pickle.dumps(packed)) < len(pickle.dumps(features))
+    assert len(there.texts) == len(features.texts)
+    assert encode_sample(there.sample, there.texts) == encode_sample(
+        features.sample, features.texts
+    )
+    assert same_sample(there, features)
+    assert not hasattr(there.texts, "first_words")
+
+
+def test_a_sample_that_was_read_is_stored_as_it_was() -> None:
+    features = mail("a", "some words and more words")
+    blob = encode_sample(features.sample, features.texts)
+
+    assert encode_sample(*decode_sample(blob)) is blob
 
 
 words = st.text(min_size=1, max_size=8).filter(
