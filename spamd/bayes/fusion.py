@@ -236,11 +236,11 @@ def _regression(x: Floats, target: Floats, pull: Floats, start: Floats) -> Float
         gradient = x.T @ (p - target) + pull * (w - DEFAULTS)
         hessian = (x.T * (p * (1 - p))) @ x + np.diag(pull)
         step = np.linalg.solve(hessian, gradient)
-        size = 1.0
-        while size > 1e-6 and objective(w - size * step) > least:
+        size, now = 1.0, objective(w - step)
+        while size > 1e-6 and now > least:
             size /= 2
+            now = objective(w - size * step)
         w = w - size * step
-        now = objective(w)
         if least - now < 1e-9 * max(1.0, least):
             break
         least = now
