@@ -85,9 +85,7 @@ def unlearn(model: Model, sample: Sample, label: Label, effect: Effect, key: byt
         KeyError: a token of the sample has no row.
         ValueError: the sample was never learned with this label.
     """
-    rows = model.tokens.find(sample.ids)
-    _change(model, sample, rows, label, effect.step, effect.gram_step, sign=-1)
-    model.history.remove(key, label, effect.scores)
+    _take_back(model, sample, model.tokens.find(sample.ids), label, effect, key)
 
 
 def restore(model: Model, sample: Sample, label: Label, effect: Effect, key: bytes = b"") -> None:
@@ -99,6 +97,18 @@ def restore(model: Model, sample: Sample, label: Label, effect: Effect, key: byt
     rows = model.tokens.find(sample.ids)
     _change(model, sample, rows, label, effect.step, effect.gram_step, sign=1)
     model.history.append(key, label, effect.scores)
+
+
+def _take_back(
+    model: Model,
+    sample: Sample,
+    rows: NDArray[np.intp],
+    label: Label,
+    effect: Effect,
+    key: bytes,
+) -> None:
+    _change(model, sample, rows, label, effect.step, effect.gram_step, sign=-1)
+    model.history.remove(key, label, effect.scores)
 
 
 def _change(
@@ -147,7 +157,7 @@ def _learn(model: Model, lessons: Sequence[Given], *, proof: bool) -> list[Effec
     for lesson, places in zip(lessons, rows[:-1], strict=True):
         sample = lesson.sample
         if lesson.again is not None:
-            unlearn(model, sample, lesson.label, lesson.again, lesson.key)
+            _take_back(model, sample, places, lesson.label, lesson.again, lesson.key)
         before.add(model, sample, places)
         step, gram_step = _steps(model, before, sample, lesson.label)
         _change(model, sample, places, lesson.label, step, gram_step, sign=1)
