@@ -1,6 +1,5 @@
 """`spamd bootstrap`: the first lessons, from mail that people have sorted already."""
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ import typer
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.feedback import Quiet, print_tally, service, tally_exit, tally_json
 from spamd.cli.output import console, json_line, line, note, progress
-from spamd.cli.session import Session, session
+from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def bootstrap(
     from spamd.feedback.bootstrap import BootstrapOptions
 
     options = BootstrapOptions(limit=limit, ratio=float("inf") if everything else 1.0)
-    return asyncio.run(
+    return awaited(
         _bootstrap(
             session(context), paths or [], options, yes=yes, dry_run=dry_run, as_json=as_json
         )

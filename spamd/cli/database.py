@@ -1,6 +1,5 @@
 """`spamd database …`: schema, check, size, export and import, reset."""
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.mailboxes import STDIN
 from spamd.cli.output import counted, json_line, line, note
-from spamd.cli.session import Session, session
+from spamd.cli.session import Session, awaited, session
 from spamd.errors import SpamdError
 from spamd.observe.text import printable
 
@@ -56,7 +55,7 @@ def upgrade(context: typer.Context, *, as_json: JsonOption = False) -> None:
         async with database_of(session(context)) as database:
             return database.shown, await upgraded(database)
 
-    shown, done = asyncio.run(run())
+    shown, done = awaited(run())
     if as_json:
         backup = str(done.backup) if done.backup else None
         json_line({"database": shown, "before": done.before, "after": done.after, "backup": backup})
@@ -83,7 +82,7 @@ def verify(context: typer.Context, *, as_json: JsonOption = False) -> int:
         async with opened(session(context)) as store:
             return store.database.shown, await verified(store.database, SCHEMA)
 
-    shown, found = asyncio.run(run())
+    shown, found = awaited(run())
     if as_json:
         json_line(
             {
@@ -128,7 +127,7 @@ def prune(
         options = PruneOptions(unseen_days=unseen_days, seen_in=seen_in, floor=floor)
     except ValueError as error:
         raise UsageProblem(str(error), context) from error
-    shown, done = asyncio.run(_prune(session(context), options, dry_run=dry_run))
+    shown, done = awaited(_prune(session(context), options, dry_run=dry_run))
     if as_json:
         json_line(
             {
@@ -172,7 +171,7 @@ def export_(
     One JSON object a line, with the words of each lesson: treat the file like mail. It can be
     imported into SQLite and PostgreSQL alike.
     """
-    shown, number = asyncio.run(_export(session(context), file))
+    shown, number = awaited(_export(session(context), file))
     if as_json and file != STDIN:
         json_line({"database": shown, "lessons": number})
     else:
@@ -210,7 +209,7 @@ def import_(
     The words that bogofilter (bogoutil -d) or SpamBayes (sb_dbexpimp -e) export are added too, each
     file once, and can be taken back. SpamAssassin and rspamd keep hashes of words: teach the mail.
     """
-    shown, done = asyncio.run(_import(session(context), file, take_back=take_back))
+    shown, done = awaited(_import(session(context), file, take_back=take_back))
     if as_json:
         json_line(
             {
@@ -289,7 +288,7 @@ def reset(
                 raise SpamdError(f"the backup can't be written: {error.strerror}") from error
             return store.database.shown, backup
 
-    shown, backup = asyncio.run(run())
+    shown, backup = awaited(run())
     if as_json:
         json_line({"database": shown, "backup": str(backup)})
     else:

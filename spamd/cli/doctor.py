@@ -1,9 +1,7 @@
 """`spamd doctor`: does the whole loop work, and if not, where does it break?"""
 
-import asyncio
 import os
 import pwd
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +11,7 @@ import typer
 from spamd.cli.exits import Exit
 from spamd.cli.feedback import Quiet, service
 from spamd.cli.output import json_line, line
-from spamd.cli.session import Session, session
+from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError, TemporaryError
 from spamd.observe.text import printable
 
@@ -45,7 +43,7 @@ def doctor(
     is learned, and the lesson is taken back. The mail is removed at the end and the counts are as
     before. Run it as the user the daemon runs as.
     """
-    return asyncio.run(_doctor(session(context), recipient, sender, wait, as_json=as_json))
+    return awaited(_doctor(session(context), recipient, sender, wait, as_json=as_json))
 
 
 async def _doctor(
@@ -164,6 +162,8 @@ def _setup(
     sender: str | None,
     wait_s: float,
 ) -> "Setup":
+    from secrets import token_hex
+
     from spamd.feedback.doctor_mail import Setup
 
     settings = here.settings
@@ -183,7 +183,7 @@ def _setup(
         database=store.database.shown,
         recipient=address,
         sender=sender or address,
-        mark=f"doctor{secrets.token_hex(6)}",
+        mark=f"doctor{token_hex(6)}",
         wait_s=wait_s,
     )
 

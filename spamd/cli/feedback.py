@@ -1,8 +1,6 @@
 """`spamd feedback …` and `spamd lessons …`: learning from folders, by hand and under review."""
 
-import asyncio
 import os
-import socket
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +9,7 @@ import typer
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import console, counted, json_line, line, note
-from spamd.cli.session import Session, session
+from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ def once(context: typer.Context, *, as_json: JsonOption = False) -> int:
     At the first look at an account, mail that spamd never judged teaches nothing: nobody knows who
     put it where it lies. Use spamd bootstrap to learn from it.
     """
-    return asyncio.run(_once(session(context), as_json=as_json))
+    return awaited(_once(session(context), as_json=as_json))
 
 
 @app.command(cls=Plain)
@@ -54,13 +52,13 @@ def watch(context: typer.Context) -> None:
     if not here.settings.feedback.accounts:
         note("spamd feedback: no accounts are set (feedback.accounts)")
         return
-    asyncio.run(_watch(here))
+    awaited(_watch(here))
 
 
 @app.command(cls=Plain)
 def parked(context: typer.Context, *, as_json: JsonOption = False) -> None:
     """List mail that could not be read or learned."""
-    asyncio.run(_parked(session(context), as_json=as_json))
+    awaited(_parked(session(context), as_json=as_json))
 
 
 @lessons.command(cls=Plain)
@@ -69,7 +67,7 @@ def held(context: typer.Context, *, as_json: JsonOption = False) -> None:
 
     They came in a burst and contradict what the filter said.
     """
-    asyncio.run(_held(session(context), as_json=as_json))
+    awaited(_held(session(context), as_json=as_json))
 
 
 @lessons.command(cls=Plain)
@@ -81,7 +79,7 @@ def release(
     as_json: JsonOption = False,
 ) -> int:
     """Learn held lessons after all."""
-    return asyncio.run(
+    return awaited(
         _release(session(context), numbers or [], everything=everything, as_json=as_json)
     )
 
@@ -95,13 +93,13 @@ def drop(
     as_json: JsonOption = False,
 ) -> int:
     """Throw held lessons away."""
-    return asyncio.run(
-        _drop(session(context), numbers or [], everything=everything, as_json=as_json)
-    )
+    return awaited(_drop(session(context), numbers or [], everything=everything, as_json=as_json))
 
 
 def service(here: Session, store: "Store", observer: "Observer") -> "Feedback":
     """Return the watchers of all accounts."""
+    from socket import gethostname
+
     from spamd.cli.opened import trainer
     from spamd.clock import WallClock
     from spamd.feedback.learn import Teacher
@@ -120,7 +118,7 @@ def service(here: Session, store: "Store", observer: "Observer") -> "Feedback":
         settings.feedback,
         Surroundings(memory=memory, clock=clock, observer=observer),
         store.leases,
-        f"{socket.gethostname()}:{os.getpid()}",
+        f"{gethostname()}:{os.getpid()}",
     )
 
 

@@ -1,6 +1,5 @@
 """`spamd forget` and `spamd rollback`: lessons taken back exactly."""
 
-import asyncio
 import re
 from collections import Counter
 from datetime import datetime, timedelta
@@ -12,7 +11,7 @@ from spamd.cli import mailboxes
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mailboxes import Unreadable
 from spamd.cli.output import counted, json_line, line, note
-from spamd.cli.session import Session, session
+from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def forget(
     from spamd.cli.opened import refuse_terminal, targets
 
     refuse_terminal(context, names)
-    return asyncio.run(_forget(session(context), targets(names), as_json=as_json))
+    return awaited(_forget(session(context), targets(names), as_json=as_json))
 
 
 async def _forget(here: Session, wanted: "Targets", *, as_json: bool) -> int:
@@ -132,7 +131,7 @@ def rollback(
         sender_domain=domain,
         label=Label(label) if label else None,
     )
-    return asyncio.run(_rollback(session(context), selection, dry_run=dry_run, as_json=as_json))
+    return awaited(_rollback(session(context), selection, dry_run=dry_run, as_json=as_json))
 
 
 async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_json: bool) -> int:

@@ -4,24 +4,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from spamd.cli import (
-    bootstrap,
-    config,
-    database,
-    doctor,
-    evaluate,
-    feedback,
-    forget,
-    scan,
-    serve,
-    status,
-    train,
-)
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import line, note
@@ -41,25 +29,25 @@ EPILOG = (
 RUN, TEACH, JUDGE, KEEP = "Run", "Teach", "Judge", "Look after"
 
 COMMANDS = (
-    ("serve", serve.serve, RUN),
-    ("bootstrap", bootstrap.bootstrap, TEACH),
-    ("train", train.train, TEACH),
-    ("retrain", train.retrain, TEACH),
-    ("forget", forget.forget, TEACH),
-    ("rollback", forget.rollback, TEACH),
-    ("scan", scan.scan, JUDGE),
-    ("explain", scan.explain, JUDGE),
-    ("evaluate", evaluate.evaluate, JUDGE),
-    ("status", status.status, KEEP),
-    ("doctor", doctor.doctor, KEEP),
+    ("serve", "serve.serve", RUN),
+    ("bootstrap", "bootstrap.bootstrap", TEACH),
+    ("train", "train.train", TEACH),
+    ("retrain", "train.retrain", TEACH),
+    ("forget", "forget.forget", TEACH),
+    ("rollback", "forget.rollback", TEACH),
+    ("scan", "scan.scan", JUDGE),
+    ("explain", "scan.explain", JUDGE),
+    ("evaluate", "evaluate.evaluate", JUDGE),
+    ("status", "status.status", KEEP),
+    ("doctor", "doctor.doctor", KEEP),
 )
-"""Name, function, heading in the help page."""
+"""Name, module and function, heading in the help page."""
 
 GROUPS = (
-    ("feedback", feedback.app, TEACH),
-    ("lessons", feedback.lessons, TEACH),
-    ("database", database.app, KEEP),
-    ("config", config.app, KEEP),
+    ("feedback", "feedback.app", TEACH),
+    ("lessons", "feedback.lessons", TEACH),
+    ("database", "database.app", KEEP),
+    ("config", "config.app", KEEP),
 )
 
 
@@ -68,9 +56,10 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # both are text
     here = Session()
+    front, rest = hoisted(arguments)
     try:
-        command = typer.main.get_command(commands())
-        wanted = hoisted(arguments) if arguments else ["--help"]
+        command = typer.main.get_command(commands(rest[0] if rest else None))
+        wanted = front + rest if arguments else ["--help"]
         code: int = command.main(wanted, "spamd", standalone_mode=False, obj=here) or Exit.DONE
         sys.stdout.flush()
     except typer.TyperException as error:
@@ -93,8 +82,12 @@ def run(arguments: Sequence[str]) -> int:
     return code if arguments else Exit.USAGE
 
 
-def commands() -> typer.Typer:
-    """Return the application with all its commands."""
+def commands(only: str | None = None) -> typer.Typer:
+    """Return the application with one of its commands; with all, if there is none of this name.
+
+    Only the module of a command that is there is loaded.
+    """
+    known = {name for name, *_ in (*COMMANDS, *GROUPS)}
     app = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
@@ -104,10 +97,18 @@ def commands() -> typer.Typer:
     )
     app.callback(epilog=EPILOG)(spamd)
     for name, function, heading in COMMANDS:
-        app.command(name, cls=Plain, rich_help_panel=heading)(function)
+        if only == name or only not in known:
+            app.command(name, cls=Plain, rich_help_panel=heading)(_loaded(function))
     for name, group, heading in GROUPS:
-        app.add_typer(group, name=name, rich_help_panel=heading)
+        if only == name or only not in known:
+            app.add_typer(_loaded(group), name=name, rich_help_panel=heading)
     return app
+
+
+def _loaded(place: str) -> Any:
+    """Return what "module.name" means in this package."""
+    module, _, name = place.partition(".")
+    return getattr(import_module(f"spamd.cli.{module}"), name)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -153,21 +154,21 @@ def spamd(
     here.overrides = list(overrides or ())
 
 
-def hoisted(arguments: Sequence[str]) -> list[str]:
-    """Return a command line with the global options moved in front of the command."""
+def hoisted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the global options of a command line, and the rest: it begins with the command."""
     front: list[str] = []
     rest: list[str] = []
     remaining = iter(arguments)
     for argument in remaining:
         if argument == "--":
-            return [*front, *rest, argument, *remaining]
+            return front, [*rest, argument, *remaining]
         if argument in ANYWHERE:
             front += [argument, *[value for value in [next(remaining, None)] if value is not None]]
         elif argument.startswith(("--config=", "--set=")):
             front.append(argument)
         else:
             rest.append(argument)
-    return front + rest
+    return front, rest
 
 
 def _usage(error: typer.TyperException) -> int:

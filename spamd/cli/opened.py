@@ -3,8 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from getpass import getuser
 from typing import TYPE_CHECKING, Protocol
@@ -17,6 +17,8 @@ from spamd.cli.session import Session
 from spamd.clock import WallClock
 
 if TYPE_CHECKING:
+    from asyncio import Runner
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -56,18 +58,20 @@ async def opened(here: Session) -> "AsyncIterator[Store]":
 class Words(Protocol):
     """What scanning needs of the database."""
 
-    async def secret(self) -> bytes:
+    def secret(self) -> bytes:
         """Return the key of our message ids' check."""
         ...
 
-    async def load_model(self, ids: "NDArray[np.int64]") -> "Model":
+    def load_model(self, ids: "NDArray[np.int64]") -> "Model":
         """Return a model that knows these tokens."""
         ...
 
 
-@asynccontextmanager
-async def looked_up(here: Session) -> "AsyncIterator[Words]":
+@contextmanager
+def looked_up(here: Session) -> Iterator[Words]:
     """Give what looks words up, in the quickest way that the database allows.
+
+    In a SQLite file that is ours this needs neither SQLAlchemy nor an event loop.
 
     Raises:
         ConfigError: the setting can't be right.
@@ -81,8 +85,31 @@ async def looked_up(here: Session) -> "AsyncIterator[Words]":
     if lookup is not None:
         yield lookup
         return
-    async with opened(here) as store:
-        yield store
+    from asyncio import Runner
+
+    with Runner() as runner:
+        stack = AsyncExitStack()
+        store = runner.run(stack.enter_async_context(opened(here)))
+        try:
+            yield Awaited(store, runner)
+        finally:
+            runner.run(stack.aclose())
+
+
+class Awaited:
+    """A store for who does not wait on an event loop (`Words`)."""
+
+    def __init__(self, store: "Store", runner: "Runner") -> None:
+        self._store = store
+        self._runner = runner
+
+    def secret(self) -> bytes:
+        """Return the key of our message ids' check."""
+        return self._runner.run(self._store.secret())
+
+    def load_model(self, ids: "NDArray[np.int64]") -> "Model":
+        """Return a model that knows these tokens."""
+        return self._runner.run(self._store.load_model(ids))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """`spamd scan` and `spamd explain`: what the filter thinks of mail, and why."""
 
-import asyncio
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -12,7 +11,7 @@ from spamd.cli import mailboxes
 from spamd.cli.exits import Exit, ScanExit
 from spamd.cli.mailboxes import Unreadable
 from spamd.cli.output import json_line, line, note, progress
-from spamd.cli.session import Session, session
+from spamd.cli.session import Session, awaited, session
 from spamd.clock import WallClock
 from spamd.errors import SpamdError
 from spamd.observe.text import printable
@@ -52,22 +51,22 @@ def scan(
     from spamd.cli.opened import refuse_terminal
 
     refuse_terminal(context, paths)
-    return asyncio.run(_scan(session(context), paths, as_json=as_json))
+    return _scan(session(context), paths, as_json=as_json)
 
 
-async def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
+def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
     from spamd.cli.extraction import extracted
     from spamd.cli.opened import looked_up, named
 
     codes: list[ScanExit] = []
     size = mailboxes.size_bytes(paths)
-    async with looked_up(here) as words:
-        secret = await words.secret()
+    with looked_up(here) as words:
+        secret = words.secret()
         with progress("scanning", size) as advance:
             found = extracted(mailboxes.read(paths), here.settings.tokenizer)
             for batch in _batches(found):
                 readable = [one for one in batch if not isinstance(one, Unreadable)]
-                scanner = await _scanner(words, here, secret, [mail for _, mail in readable])
+                scanner = _scanner(words, here, secret, [mail for _, mail in readable])
                 for one in batch:
                     if isinstance(one, Unreadable):
                         codes.append(_unscanned(one, as_json=as_json))
@@ -88,14 +87,14 @@ def _batches(found: Iterable[T]) -> Iterator[list[T]]:
         yield batch
 
 
-async def _scanner(
+def _scanner(
     words: "Words", here: Session, secret: bytes, mails: Sequence["Features"]
 ) -> "Scanner":
     """Return a scanner whose model knows the words of these mails."""
     from spamd.scanning import Scanner
     from spamd.training import distinct
 
-    model = await words.load_model(distinct(mail.sample.ids for mail in mails))
+    model = words.load_model(distinct(mail.sample.ids for mail in mails))
     return Scanner(
         model=lambda: model,
         decision=here.settings.decision,
@@ -161,7 +160,7 @@ def explain(
     from spamd.cli.opened import refuse_terminal, targets
 
     refuse_terminal(context, names)
-    return asyncio.run(_explain(session(context), targets(names), clues=clues, as_json=as_json))
+    return awaited(_explain(session(context), targets(names), clues=clues, as_json=as_json))
 
 
 async def _explain(here: Session, wanted: "Targets", *, clues: int, as_json: bool) -> int:

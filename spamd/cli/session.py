@@ -1,14 +1,17 @@
 """What the global options of one command line say, and the settings they lead to."""
 
 import re
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from spamd.settings import Configuration, Settings
+
+T = TypeVar("T")
 
 KEY = re.compile(r"[a-z_]+\.[a-z_]+\b")
 
@@ -61,3 +64,10 @@ class Session:
 def session(context: typer.Context) -> Session:
     """Return the session that a command runs in."""
     return context.ensure_object(Session)
+
+
+def awaited(work: Coroutine[Any, Any, T]) -> T:
+    """Return what the work of a command comes to, done on an event loop of its own."""
+    from asyncio import run  # takes as long as all else that a help page needs
+
+    return run(work)

@@ -1,13 +1,12 @@
 """`spamd status`: what was learned, by whom, and what is missing."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spamd.cli.output import console, counted, json_line, line
-from spamd.cli.session import Session, session
+from spamd.cli.session import Session, awaited, session
 from spamd.cli.train import advices
 from spamd.observe.text import printable
 
@@ -46,7 +45,7 @@ def status(
     teaching works. A correction is a lesson that the filter would have got wrong.
     """
     here = session(context)
-    state = asyncio.run(_state(here))
+    state = awaited(_state(here))
     if as_json:
         json_line(_as_json(state, here.settings))
     else:

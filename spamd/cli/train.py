@@ -1,6 +1,5 @@
 """`spamd train` and `spamd retrain`: lessons given by an admin."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from spamd.cli import mailboxes
 from spamd.cli.exits import Exit
 from spamd.cli.mailboxes import Unreadable
 from spamd.cli.output import counted, json_line, line, note, progress
-from spamd.cli.session import Session, session
+from spamd.cli.session import Session, awaited, session
 from spamd.errors import TemporaryError
 from spamd.observe.text import printable
 
@@ -79,7 +78,7 @@ def train(
 
     refuse_terminal(context, paths)
     wanted = Targets(paths=paths, ids=[], digests=[])
-    return asyncio.run(_train(session(context), label, wanted, as_json=as_json))
+    return awaited(_train(session(context), label, wanted, as_json=as_json))
 
 
 def retrain(
@@ -99,7 +98,7 @@ def retrain(
     from spamd.cli.opened import refuse_terminal, targets
 
     refuse_terminal(context, names)
-    return asyncio.run(_train(session(context), label, targets(names), as_json=as_json))
+    return awaited(_train(session(context), label, targets(names), as_json=as_json))
 
 
 async def _train(here: Session, label: str, wanted: "Targets", *, as_json: bool) -> int:

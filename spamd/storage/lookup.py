@@ -2,7 +2,7 @@
 
     lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
     if lookup is None: …                     # `store.Store` must do it
-    model = await lookup.load_model(ids)     # as Store.load_model
+    model = lookup.load_model(ids)           # as Store.load_model
 
 A command that scans one mail would spend half of its time on loading SQLAlchemy. What is read here
 is the same as there (a test compares); nothing is written, no schema is touched. Whatever is not
@@ -58,13 +58,13 @@ class Lookup:
             return None
         return lookup if row == (SCHEMA,) else None
 
-    async def secret(self) -> bytes:
+    def secret(self) -> bytes:
         """Return the installation's secret, the key of our message ids' check."""
         with self._reading() as connection:
             found: bytes = connection.execute("SELECT secret FROM corpus").fetchone()[0]
             return found
 
-    async def load_model(self, ids: NDArray[np.int64]) -> Model:
+    def load_model(self, ids: NDArray[np.int64]) -> Model:
         """Return a model that knows these tokens (distinct, ascending) only; its history is empty.
 
         Raises:

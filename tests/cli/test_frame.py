@@ -41,19 +41,32 @@ def test_help_and_version_exit_0(capsys: pytest.CaptureFixture[str]) -> None:
 def test_global_options_may_stand_behind_the_command() -> None:
     line = ["train", "spam", "x", "--config", "a.toml", "--set=b.c=1", "--", "--config", "y"]
 
-    assert hoisted(line) == [
-        *("--config", "a.toml", "--set=b.c=1", "train", "spam", "x", "--", "--config", "y")
-    ]
+    assert hoisted(line) == (
+        ["--config", "a.toml", "--set=b.c=1"],
+        ["train", "spam", "x", "--", "--config", "y"],
+    )
 
 
 def test_help_loads_none_of_the_rooms() -> None:
     code = (
         "import sys; from spamd.cli.main import run; run(['--help']); "
-        "heavy = {'numpy', 'sqlalchemy', 'pydantic', 'rich', 'structlog', 'regex', 'alembic'}; "
+        "heavy = {'asyncio', 'numpy', 'sqlalchemy', 'pydantic', 'rich', 'regex', 'alembic'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
 
     assert python("-c", code).stdout.splitlines()[-1] == "[]"
+
+
+def test_a_command_loads_no_other() -> None:
+    code = (
+        "import sys; from spamd.cli.main import run; run(['train', '--help']); "
+        "print(*(name for name in sys.modules if name.startswith('spamd.cli.')))"
+    )
+
+    loaded = set(python("-c", code).stdout.splitlines()[-1].split())
+
+    assert "spamd.cli.train" in loaded
+    assert not loaded & {"spamd.cli.scan", "spamd.cli.serve", "spamd.cli.database"}
 
 
 def test_the_module_and_the_script_are_one_program() -> None:

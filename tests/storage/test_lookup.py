@@ -49,7 +49,7 @@ async def test_the_model_is_the_one_that_the_store_loads(
     lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
 
     assert lookup is not None
-    mine, theirs = await lookup.load_model(sample.ids), await store.load_model(sample.ids)
+    mine, theirs = lookup.load_model(sample.ids), await store.load_model(sample.ids)
     secret = await store.secret()
     await store.close()
 
@@ -61,17 +61,17 @@ async def test_the_model_is_the_one_that_the_store_loads(
     assert np.array_equal(mine.grams, theirs.grams)
     assert np.array_equal(mine.fusion.values, theirs.fusion.values)
     assert mine.weigh(sample).probability == theirs.weigh(sample).probability
-    assert await lookup.secret() == secret
+    assert lookup.secret() == secret
 
 
 async def test_it_works_beside_an_open_daemon_and_without_one(options: DatabaseOptions) -> None:
     store = await taught(options, 3)
     lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
     assert lookup is not None
-    beside = (await lookup.load_model(extract(mail(1)).sample.ids)).totals
+    beside = (lookup.load_model(extract(mail(1)).sample.ids)).totals
     await store.close()
 
-    assert (await lookup.load_model(extract(mail(1)).sample.ids)).totals == beside
+    assert (lookup.load_model(extract(mail(1)).sample.ids)).totals == beside
 
 
 @pytest.mark.parametrize("content", [None, b"", b"this is no database" * 1000])
@@ -112,4 +112,4 @@ async def test_a_database_that_vanishes_is_unavailable(options: DatabaseOptions)
     options.path.unlink()
 
     with pytest.raises(StorageUnavailable):
-        await lookup.secret()
+        lookup.secret()
