@@ -15,8 +15,6 @@ from binascii import a2b_base64, a2b_qp
 from encodings.aliases import aliases
 from typing import NamedTuple
 
-import chardet
-
 _NOT_CHARSETS = {
     "base64",
     "bz2",
@@ -110,6 +108,8 @@ def _guess(data: bytes) -> Decoded:
     """
     codec = "cp1252"
     if _mostly_high(data):
+        import chardet  # noqa: PLC0415 - few mails need it, and loading it takes 15 ms
+
         high = _HIGH.search(data)
         start = 0 if high is None else max(0, high.start() - 64)
         codec = (

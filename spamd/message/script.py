@@ -11,20 +11,32 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import TYPE_CHECKING
 
-import regex
+if TYPE_CHECKING:
+    import regex
 
-INVISIBLE = regex.compile(
+INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
 )
 """What a reader doesn't see: fillers, joiners, direction marks, variation selectors, tags."""
 
-_SPLIT = regex.compile(
+_LATIN = r"\p{Latin}"
+_OTHER = r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]"
+_SPLIT = (
     r"(?<=[\p{Latin}\p{Cyrillic}\p{Greek}])"
     + INVISIBLE.pattern
     + r"(?=[\p{Latin}\p{Cyrillic}\p{Greek}])"
 )
+
+
+@cache
+def _by_property(pattern: str) -> "regex.Pattern[str]":
+    """Return a pattern that asks for a script; made when the first text needs it: 20 ms."""
+    import regex  # noqa: PLC0415 - a text in ASCII needs none of it
+
+    return regex.compile(pattern)
 
 
 def _ranges(wanted: Callable[[str], bool]) -> str:
@@ -66,8 +78,6 @@ _LOOK_ALIKE = str.maketrans(
     "аɑαеєοоοрρсϲуүγхχіιјԁһոսѕԛԝвкмнтԍӏґАΑВΒЕΕНΗІΙЈКΚМΜОΟРΡСТΤХΧУΥΝΖЅԌԚԜ",
     "aaaeeoooppccyyyxxiijdhnusqwbkmhtgirAABBEEHHIIJKKMMOOPPCTTXXYYNZSGQW",
 )
-_LATIN = regex.compile(r"\p{Latin}")
-_OTHER = regex.compile(r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]")
 _LEET = str.maketrans("013457$@!", "oieastsai")
 _LEET_WORD = re.compile(r"(?=.{4,20}$)[A-Za-z]+[013457$@!]+(?:[A-Za-z]+[013457$@!]*)+$")
 _WHOLE_PHRASES = "\ufdfa\ufdfb"  # one sign that NFKC makes 18 and 8 of: a bomb
@@ -95,7 +105,7 @@ def normalize(text: str) -> tuple[str, bool]:
         return text, False
     split = False
     if INVISIBLE.search(text) is not None:
-        split = _SPLIT.search(text) is not None
+        split = _by_property(_SPLIT).search(text) is not None
         text = INVISIBLE.sub("", text)
     if not unicodedata.is_normalized("NFKC", text):
         for ligature in _WHOLE_PHRASES:
@@ -148,10 +158,13 @@ def unmasked(word: str) -> str | None:
     None for a word that hides nothing: one in Latin letters only, or one that holds letters no
     Latin one looks like.
     """
-    if word.isascii() or _OTHER.search(word) is None:
+    if word.isascii():
+        return None
+    other = _by_property(_OTHER)
+    if other.search(word) is None:
         return None
     folded = word.translate(_LOOK_ALIKE)
-    if _OTHER.search(folded) is not None or _LATIN.search(word) is None:
+    if other.search(folded) is not None or _by_property(_LATIN).search(word) is None:
         return None
     return folded
 
