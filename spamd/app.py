@@ -14,13 +14,12 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spamd.clock import WallClock
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.learn import Teacher
 from spamd.feedback.report_address import ReportAddress
-from spamd.feedback.service import Feedback, Surroundings
-from spamd.feedback.watch import Memory
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
 from spamd.observe.log import LogObserver
@@ -33,6 +32,9 @@ from spamd.settings import Settings
 from spamd.storage.engine import volume_warning
 from spamd.storage.store import Store
 from spamd.training import Trainer
+
+if TYPE_CHECKING:
+    from spamd.feedback.service import Feedback
 
 WRITE_SCANS_S = 1.0
 """Between two writes of the scans that were noted: a person can't move a mail much sooner."""
@@ -210,13 +212,14 @@ class Application:
     def jobs(self) -> Sequence[Job]:
         """Return what runs beside; asked for once the ground stands."""
         store, options = self._storage.store, self._settings.database
+        watching = (Watching(self),) if self._settings.feedback.accounts else ()
         return (
             self._periodic("corpus", options.refresh_s, store.refresh),
             self._periodic("scans", WRITE_SCANS_S, store.scans.flush),
             self._periodic(
                 "expiry", EXPIRE_S, lambda: store.scans.expire(options.scans_days, dry_run=False)
             ),
-            Watching(self),
+            *watching,
         )
 
     def reload(self) -> None:
@@ -250,8 +253,12 @@ class Application:
             sockets=sockets,
         )
 
-    def feedback(self) -> Feedback:
+    def feedback(self) -> "Feedback":
         """Return the watchers of all accounts."""
+        # Not before there is an account: loading them takes as long as loading the relay.
+        from spamd.feedback.service import Feedback, Surroundings  # noqa: PLC0415
+        from spamd.feedback.watch import Memory  # noqa: PLC0415
+
         store = self._storage.store
         memory = Memory(
             mailboxes=store.mailboxes,
