@@ -30,6 +30,7 @@ from spamd.sample import Label
 from spamd.scanning import Scanner, ScanningInspector
 from spamd.settings import Settings
 from spamd.storage.engine import volume_warning
+from spamd.storage.lookup import Ahead
 from spamd.storage.store import Store
 from spamd.training import Trainer
 
@@ -42,7 +43,8 @@ WRITE_SCANS_S = 1.0
 FIRST = (
     b"From: a@first.example\nContent-Type: text/html\n\n<p>M\xfcll <a href='http://first.example/'>"
 )
-"""Scanned before the doors open: tables that are read on first use must not delay a client."""
+"""Read while the model is still being read, and scanned before the doors open: tables that are made
+on first use must not delay a client."""
 
 EXPIRE_S = 3600.0
 """Between two looks for scans that are too old."""
@@ -51,10 +53,13 @@ EXPIRE_S = 3600.0
 class Storage:
     """The open store, and what teaches: the ground that everything else stands on."""
 
-    def __init__(self, settings: Settings, clock: WallClock, observer: Observer) -> None:
+    def __init__(
+        self, settings: Settings, clock: WallClock, observer: Observer, ahead: Ahead | None
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._observer = observer
+        self._ahead = ahead
         self.store: Store
         self.secret: bytes
         self.trainer: Trainer
@@ -72,6 +77,8 @@ class Storage:
         path = self._settings.database.path
         if path is not None and (warning := volume_warning(path)):
             self._observer.happened("storage.unsafe", warning=warning)
+        if self._ahead is not None:
+            await self.store.begin_with(self._ahead)
         await self.store.refresh()
         self.secret = await self.store.secret()
         self.trainer = Trainer(
@@ -192,14 +199,17 @@ class MetricsDoor:
 class Application:
     """Everything one process runs (`ports.Application`)."""
 
-    def __init__(self, settings: Settings, sockets: Sequence[socket.socket], worker: int) -> None:
+    def __init__(
+        self, settings: Settings, sockets: Sequence[socket.socket], worker: int, ahead: Ahead | None
+    ) -> None:
         self._settings = settings
         self._clock = WallClock()
         metrics = Metrics(settings.metrics)
         self._log = LogObserver(settings.log, metrics, self._clock, fields={"worker": worker})
         self._log.capture_libraries()
-        self._storage = Storage(settings, self._clock, self.observer)
+        self._storage = Storage(settings, self._clock, self.observer, ahead)
         self._door = RelayDoor(self, sockets)
+        self._extract(FIRST)
         self.ground: Sequence[Service] = (self._storage,)
         self.doors: Sequence[Service] = (self._door, MetricsDoor(metrics, self._storage, worker))
 
@@ -284,12 +294,18 @@ class Application:
         return Periodic(name=name, every_s=every_s, work=work, observer=self.observer)
 
 
-def build(settings: Settings, sockets: Sequence[socket.socket], worker: int = 0) -> Application:
+def build(
+    settings: Settings,
+    sockets: Sequence[socket.socket],
+    worker: int,
+    ahead: Ahead | None,
+) -> Application:
     """Return the application of one process; nothing is opened yet.
 
     Args:
         settings: of all rooms.
         sockets: listening ones, one for each of `relay.listeners`.
         worker: its number among equal workers, from 0.
+        ahead: the model, when somebody reads it already.
     """
-    return Application(settings, sockets, worker)
+    return Application(settings, sockets, worker, ahead)

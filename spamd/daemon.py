@@ -26,11 +26,13 @@ from typing import Any
 
 from spamd.clock import WallClock
 from spamd.errors import ConfigError
+from spamd.message.facts import SCHEMA
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
 from spamd.ports import Application, Job, Observer
 from spamd.relay.sockets import open_sockets
 from spamd.settings import Settings
+from spamd.storage.lookup import Lookup
 
 HANDED_OVER = "WORKER_OF_SPAMD"
 """Environment variable of a worker: its number, descriptors of its line to us and its sockets."""
@@ -65,9 +67,11 @@ def serve(settings: Settings) -> int:
 
 
 def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> Application:
-    from spamd.app import build  # noqa: PLC0415 - only workers need the memory of all rooms
+    lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
+    ahead = None if lookup is None else lookup.ahead()
+    from spamd.app import build  # noqa: PLC0415 - only workers need it, and loading it takes a while
 
-    return build(settings, sockets, worker)
+    return build(settings, sockets, worker, ahead)
 
 
 def run_as_worker(build_worker: Callable[[Sequence[socket.socket], int], Application]) -> int:

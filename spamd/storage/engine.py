@@ -12,7 +12,6 @@ Errors: `ConfigError` when the setting can't be right (no such folder, not a dat
 write, wrong password); `StorageUnavailable` when the database doesn't answer or refuses for now.
 """
 
-import ctypes
 import os
 import sqlite3
 from collections.abc import AsyncGenerator, Generator
@@ -29,6 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from spamd.errors import ConfigError, StorageUnavailable
+from spamd.storage import bulk
 from spamd.storage.options import DatabaseOptions
 
 BEGIN = "spamd_begin"
@@ -198,15 +198,10 @@ def volume_warning(path: Path, *, marks: tuple[Path, ...] = CONTAINER_MARKS) -> 
 
 
 async def give_memory_back(connection: AsyncConnection) -> None:
-    """Return what reading the whole token table took to the system: 120 MiB at a million tokens.
-
-    SQLite keeps the pages it read, the C library the memory that was freed.
-    """
+    """Return what reading the whole token table took to the system; SQLite keeps its pages."""
     if connection.dialect.name == "sqlite":
         await connection.exec_driver_sql("PRAGMA shrink_memory")
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl has not
-    if trim is not None:
-        trim(0)
+    bulk.give_memory_back()
 
 
 def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:

@@ -1,17 +1,21 @@
-"""The words of a few mails, looked up in a SQLite file by the standard library alone.
+"""What was learned, read from a SQLite file by the standard library alone.
 
     lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
     if lookup is None: …                     # `store.Store` must do it
     model = lookup.load_model(ids)           # as Store.load_model
+    ahead = lookup.ahead()                   # the whole model, read in a thread meanwhile
 
-A command that scans one mail would spend half of its time on loading SQLAlchemy. What is read here
-is the same as there (a test compares); nothing is written, no schema is touched. Whatever is not
-plainly a database of this version is left to the store, which says what is wrong with it.
+A command that scans one mail would spend half of its time on loading SQLAlchemy, and a daemon reads
+its model while it loads SQLAlchemy and all the rest: SQLite works outside of the interpreter's
+lock. What is read here is the same as there (a test compares); nothing is written, no schema is
+touched. Whatever is not plainly a database of this version is left to the store, which says what
+is wrong with it.
 """
 
 import json
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Self
@@ -26,14 +30,28 @@ from spamd.bayes.logistic import GRAM_SLOTS
 from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
 from spamd.sample import FactSchema
+from spamd.storage import bulk
 from spamd.storage.blobs import add_gram_changes, decode_floats
 from spamd.storage.options import SCHEMA, DatabaseOptions
+from spamd.storage.standing import Standing
 
+VERSION = "SELECT version_num FROM alembic_version WHERE EXISTS (SELECT 1 FROM corpus)"
 TOKENS = (
     "SELECT id, spam, ham, spam_occurrences, ham_occurrences, weight FROM token"
     " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
 )
-TOTALS = "SELECT spam, ham, spam_occurrences, ham_occurrences, vocabulary FROM corpus"
+SLICE = (
+    "SELECT group_concat(id), group_concat(spam + ham * 2147483648),"
+    " group_concat(spam_occurrences + ham_occurrences * 2147483648), group_concat(weight)"
+    " FROM token WHERE id BETWEEN ? AND ?"
+)
+STANDING = (
+    "SELECT revision, generation, (SELECT revision FROM grams), spam, ham, spam_occurrences,"
+    " ham_occurrences, vocabulary FROM corpus"
+)
+
+Ahead = Future[tuple[Standing, Model]]
+"""The whole model and where the corpus stood, while they are being read."""
 
 
 class Lookup:
@@ -53,7 +71,7 @@ class Lookup:
         lookup = cls(options.path, schema, bayes, options.busy_timeout_s)
         try:
             with lookup._reading() as connection:
-                row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+                row = connection.execute(VERSION).fetchone()
         except StorageUnavailable:
             return None
         return lookup if row == (SCHEMA,) else None
@@ -71,24 +89,39 @@ class Lookup:
             StorageUnavailable: the file can't be read now.
         """
         with self._reading() as connection:
-            totals = connection.execute(TOTALS).fetchone()
-            return Model(
-                tokens=_tokens(connection, ids),
-                totals=Totals(
-                    spam=totals[0],
-                    ham=totals[1],
-                    spam_occurrences=totals[2],
-                    ham_occurrences=totals[3],
-                    vocabulary=totals[4],
-                ),
-                facts=FactCounts.from_rows(
-                    connection.execute("SELECT key, spam, ham FROM fact").fetchall(), self._schema
-                ),
-                grams=_grams(connection),
-                history=ScoreHistory(self._bayes.fusion.window),
-                fusion=_fusion(connection),
-                options=self._bayes,
-            )
+            return self._model(connection, _tokens(connection, ids), _standing(connection).totals)
+
+    def load_all(self) -> tuple[Standing, Model]:
+        """Return a model that knows all tokens, and where the corpus stood then.
+
+        Raises:
+            StorageUnavailable: the file can't be read now.
+        """
+        with self._reading() as connection:
+            standing = _standing(connection)
+            model = self._model(connection, _all_tokens(connection), standing.totals)
+        bulk.give_memory_back()
+        return standing, model
+
+    def ahead(self) -> Ahead:
+        """Begin `load_all` in a thread."""
+        thread = ThreadPoolExecutor(1, "ahead")
+        future = thread.submit(self.load_all)
+        thread.shutdown(wait=False)
+        return future
+
+    def _model(self, connection: sqlite3.Connection, tokens: TokenTable, totals: Totals) -> Model:
+        return Model(
+            tokens=tokens,
+            totals=totals,
+            facts=FactCounts.from_rows(
+                connection.execute("SELECT key, spam, ham FROM fact").fetchall(), self._schema
+            ),
+            grams=_grams(connection),
+            history=ScoreHistory(self._bayes.fusion.window),
+            fusion=_fusion(connection),
+            options=self._bayes,
+        )
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -100,6 +133,25 @@ class Lookup:
                 yield connection
         except sqlite3.Error as error:
             raise StorageUnavailable(f"the database refused: {error}") from error
+
+
+def _standing(connection: sqlite3.Connection) -> Standing:
+    revision, generation, grams_revision, *totals = connection.execute(STANDING).fetchone()
+    names = ("spam", "ham", "spam_occurrences", "ham_occurrences", "vocabulary")
+    return Standing(
+        revision=revision,
+        generation=generation,
+        grams_revision=grams_revision or 0,
+        totals=Totals(**dict(zip(names, totals, strict=True))),
+    )
+
+
+def _all_tokens(connection: sqlite3.Connection) -> TokenTable:
+    (rows,) = connection.execute("SELECT count(*) FROM token").fetchone()
+    ids, cells = bulk.joined(
+        [bulk.parsed(connection.execute(SLICE, bounds).fetchone()) for bounds in bulk.slices(rows)]
+    )
+    return TokenTable(ids, TokenCounts.of_cells(cells))
 
 
 def _tokens(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> TokenTable:

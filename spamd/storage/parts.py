@@ -1,11 +1,9 @@
 """The small parts of what was learned: corpus row, facts, gram table, fusion, change rows.
 
-`Standing` is the corpus row: totals, and the revision they belong to. The gram table is 4 MB and
-changes with each lesson, so it is written whole only now and then; each `change` row holds what its
-revision added, and reading adds up what is newer than the table.
+The gram table is 4 MB and changes with each lesson, so it is written whole only now and then; each
+`change` row holds what its revision added, and reading adds up what is newer than the table.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +19,7 @@ from spamd.errors import ConfigError
 from spamd.sample import FactSchema
 from spamd.storage import tables
 from spamd.storage.blobs import add_gram_changes, decode_floats, encode_floats
+from spamd.storage.standing import Standing
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -28,24 +27,6 @@ if TYPE_CHECKING:
 GRAMS_EVERY = 64
 """Revisions after which the whole gram table is written: reading adds up that many changes of some
 10 kB at most, writing 4 MB costs about as much as a lesson."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where the corpus stands: `revision` of `generation`, with these totals.
-
-    grams_revision   when the gram table was written whole, 0: never
-    """
-
-    revision: int
-    generation: int
-    totals: Totals
-    grams_revision: int
-
-    @property
-    def at(self) -> tuple[int, int]:
-        """Generation and revision: equal only for the same content."""
-        return self.generation, self.revision
 
 
 async def standing(connection: AsyncConnection, *, lock: bool) -> Standing:

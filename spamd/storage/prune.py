@@ -25,6 +25,7 @@ from spamd.storage import journal, parts, tallies, tokens
 from spamd.storage.blobs import chosen, encode_ids, encode_sample
 from spamd.storage.engine import Database
 from spamd.storage.scans import Scans
+from spamd.storage.standing import Standing
 from spamd.storage.tables import change, lesson, sample
 from spamd.storage.times import to_number
 
@@ -146,8 +147,8 @@ async def _count_lessons(connection: AsyncConnection, doomed: NDArray[np.int64])
 
 
 async def _shrink(
-    connection: AsyncConnection, doomed: NDArray[np.int64], standing: parts.Standing
-) -> tuple[int, parts.Standing]:
+    connection: AsyncConnection, doomed: NDArray[np.int64], standing: Standing
+) -> tuple[int, Standing]:
     """Take tokens out of the samples; return how many lessons held any, and the new totals."""
     number = 0
     totals = replace(standing.totals, vocabulary=standing.totals.vocabulary - len(doomed))
@@ -184,7 +185,7 @@ async def _rewrite(connection: AsyncConnection, each: Lesson, stays: NDArray[np.
 
 
 async def _old_changes(
-    connection: AsyncConnection, old: int, standing: parts.Standing, *, dry_run: bool
+    connection: AsyncConnection, old: int, standing: Standing, *, dry_run: bool
 ) -> int:
     """Remove changes older than `old` that the gram table holds already; return their number."""
     these = (change.c.time < old, change.c.revision <= standing.grams_revision)

@@ -31,7 +31,7 @@ from spamd.sample import FactSchema
 from spamd.storage import parts, tokens
 from spamd.storage.blobs import add_gram_changes, decode_ids
 from spamd.storage.engine import Database, give_memory_back
-from spamd.storage.parts import Standing
+from spamd.storage.standing import Standing
 from spamd.storage.tables import change
 from spamd.training import distinct
 

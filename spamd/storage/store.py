@@ -8,6 +8,8 @@ store.mailboxes, store.held, store.leases
 await store.close()
 """
 
+from asyncio import wrap_future
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -17,12 +19,14 @@ from sqlalchemy import inspect, select, text
 
 from spamd.bayes.counts import Totals
 from spamd.bayes.model import BayesOptions, Model
+from spamd.errors import StorageUnavailable
 from spamd.ports import Clock, LessonHead, Selection
 from spamd.sample import FactSchema
 from spamd.storage import journal, parts
 from spamd.storage.engine import Database
 from spamd.storage.export import Imported, export_file, import_file, take_back_file
 from spamd.storage.leases import SqlLeases
+from spamd.storage.lookup import Ahead
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
 from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.prune import Pruned, PruneOptions, prune
@@ -74,6 +78,15 @@ class Store:
     def snapshot(self) -> Snapshot:
         """The model in memory; refreshed by `refresh`."""
         return self._resident.snapshot
+
+    async def begin_with(self, ahead: Ahead) -> None:
+        """Take over what was read ahead (`lookup.Lookup.ahead`); `refresh` brings what is newer.
+
+        What could not be read is left to `refresh` too: it reads all, or says what is wrong.
+        """
+        with suppress(StorageUnavailable):
+            standing, model = await wrap_future(ahead)
+            self.snapshot.standing, self.snapshot.model = standing, model
 
     async def refresh(self) -> bool:
         """Bring the snapshot to the database's revision; return whether anything changed."""

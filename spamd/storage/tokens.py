@@ -1,8 +1,6 @@
 """The token table: read into arrays, changed by differences.
 
-Reading: a row as Python objects costs more than all the rest (1 million rows: 2.7 s as tuples,
-1.1 s this way, on the same machine). So the server joins each column to one text
-(`aggregate_strings`) and numpy reads the numbers in it.
+Reading: each column as one text, see `bulk`.
 
 Writing: thousands of rows per statement, sorted by id; one statement for each row costs twice the
 time, and each one lets other threads of the process in between. Counts change in SQL
@@ -30,19 +28,9 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import TokenCounts, TokenTable
+from spamd.storage import bulk
+from spamd.storage.bulk import COLUMNS
 from spamd.storage.tables import token
-
-COLUMNS = (
-    token.c.spam,
-    token.c.ham,
-    token.c.spam_occurrences,
-    token.c.ham_occurrences,
-    token.c.weight,
-)
-NAMES = tuple(name.name for name in COLUMNS)
-
-SLICE_ROWS = 100_000
-"""Rows read at a time: texts of about 4 MB."""
 
 INLINE_BYTES = 200_000
 """Up to this much text is read on the event loop, in about 3 ms; more in a thread."""
@@ -51,9 +39,9 @@ CHUNK_ROWS = 5_000
 """Rows of six values per statement on SQLite, which takes 32,766 variables at most."""
 
 # No text from outside stands in these statements, only names of columns.
-SUM = ", ".join(f"{name} = token.{name} + change.{name}" for name in NAMES)
+SUM = ", ".join(f"{name} = token.{name} + change.{name}" for name in COLUMNS)
 ON_CONFLICT = f" ON CONFLICT (id) DO UPDATE SET {SUM.replace('change.', 'excluded.')}"
-ALL = f"(id, {', '.join(NAMES)})"
+ALL = f"(id, {', '.join(COLUMNS)})"
 UNNEST = f"unnest($1::bigint[], {', '.join(f'${n}::integer[]' for n in range(2, 7))})"
 MATCH = " WHERE token.id = change.id"
 RISE_SQLITE = f"INSERT INTO token {ALL} VALUES ROWS {ON_CONFLICT}"  # noqa: S608
@@ -80,37 +68,35 @@ async def load(connection: AsyncConnection, ids: NDArray[np.int64] | None = None
         found, cells = await _numbers(await _slice(connection, condition))
         return TokenTable(found, TokenCounts.of_cells(cells))
     rows = (await connection.execute(select(func.count()).select_from(token))).scalar_one()
-    bounds = _bounds(max(1, -(-rows // SLICE_ROWS)))
     pieces = []
-    for start, end in zip(bounds[:-1], (bound - 1 for bound in bounds[1:]), strict=True):
+    for start, end in bulk.slices(rows):
         texts = await _slice(connection, token.c.id.between(start, end))
         pieces.append(await _numbers(texts))
-    ids, cells = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
+    ids, cells = bulk.joined(pieces)
     return await asyncio.to_thread(TokenTable, ids, TokenCounts.of_cells(cells))
 
 
-def _bounds(parts: int) -> list[int]:
-    """Return where to cut the 64-bit ids, which are spread evenly, into `parts` equal slices."""
-    return [-(1 << 63) + (1 << 64) * part // parts for part in range(parts + 1)]
+async def _slice(
+    connection: AsyncConnection, condition: ColumnElement[bool]
+) -> Sequence[str | None]:
+    """Return the columns of the rows that meet a condition, as `bulk.parsed` reads them."""
+    row = token.c
+    numbers = (
+        row.id,
+        row.spam + cast(row.ham, BigInteger) * bulk.HAM_UNIT,
+        row.spam_occurrences + cast(row.ham_occurrences, BigInteger) * bulk.HAM_UNIT,
+        row.weight,
+    )
+    texts = (func.aggregate_strings(cast(number, Text), ",") for number in numbers)
+    wanted = select(*texts).where(condition)
+    return (await connection.execute(wanted)).one()
 
 
-async def _slice(connection: AsyncConnection, condition: ColumnElement[bool]) -> Sequence[str]:
-    """Return the columns of the rows that meet a condition, each as one text of numbers."""
-    columns = (cast(each, Text) for each in (token.c.id, *COLUMNS))
-    wanted = select(*(func.aggregate_strings(each, ",") for each in columns)).where(condition)
-    return [each or "" for each in (await connection.execute(wanted)).one()]
-
-
-async def _numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the ids and the counts (int32[n, 5]) that the texts of the columns hold."""
-    if len(texts[0]) < INLINE_BYTES:
-        return _parsed(texts)
-    return await asyncio.to_thread(_parsed, texts)
-
-
-def _parsed(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    ids, *counts = (np.fromstring(text, np.int64, sep=",") for text in texts)
-    return ids, np.stack(counts, axis=1).astype(np.int32)
+async def _numbers(texts: Sequence[str | None]) -> bulk.Piece:
+    """Return the rows that the texts of the columns hold."""
+    if len(texts[0] or "") < INLINE_BYTES:
+        return bulk.parsed(texts)
+    return await asyncio.to_thread(bulk.parsed, texts)
 
 
 async def change(

@@ -32,8 +32,8 @@ from spamd.sample import FactSchema
 from spamd.storage import journal, parts, tables, tallies, tokens
 from spamd.storage.blobs import encode_gram_changes, encode_ids
 from spamd.storage.engine import Database
-from spamd.storage.parts import Standing
 from spamd.storage.snapshot import Snapshot, Update
+from spamd.storage.standing import Standing
 from spamd.storage.tallies import Tally
 from spamd.storage.times import to_number
 

@@ -20,6 +20,16 @@ from spamd.training import Outcome, Result, Trainer, TrainingOptions
 
 HAM, SPAM = Label.HAM, Label.SPAM
 
+MOST = 2**31 - 1
+EXTREMES = [
+    dict(zip(tables.token.c.keys(), row, strict=True))
+    for row in (
+        (-(2**63), MOST, MOST, MOST, MOST, -MOST - 1),
+        (2**63 - 1, 0, 1, 0, MOST, MOST),
+    )
+]
+"""Rows of the token table with the largest and the smallest numbers that it may hold."""
+
 Rows = dict[str, list[tuple[object, ...]]]
 """The rows of each table."""
 

@@ -1,20 +1,24 @@
 """Words looked up without SQLAlchemy: the same model, and only where it is plainly right."""
 
+import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import insert
 
-from spamd.bayes.model import BayesOptions
+from spamd.bayes.model import BayesOptions, Model
 from spamd.clock import WallClock
 from spamd.errors import StorageUnavailable
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
 from spamd.sample import Label
-from spamd.storage.lookup import Lookup
+from spamd.storage import tables
+from spamd.storage.lookup import Ahead, Lookup
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
 from spamd.training import Trainer, TrainingOptions
+from tests.storage.mails import EXTREMES
 
 
 def mail(number: int) -> bytes:
@@ -33,11 +37,15 @@ async def opened(options: DatabaseOptions) -> Store:
 
 async def taught(options: DatabaseOptions, mails: int) -> Store:
     store = await opened(options)
-    trainer = Trainer(unit_of_work=store.unit_of_work, clock=WallClock(), options=TrainingOptions())
     for number in range(mails):
-        label = Label.SPAM if number % 3 else Label.HAM
-        await trainer.train([extract(mail(number))], label, source="cli", actor="me")
+        await train(store, number)
     return store
+
+
+async def train(store: Store, number: int) -> None:
+    trainer = Trainer(unit_of_work=store.unit_of_work, clock=WallClock(), options=TrainingOptions())
+    label = Label.SPAM if number % 3 else Label.HAM
+    await trainer.train([extract(mail(number))], label, source="cli", actor="me")
 
 
 @pytest.mark.parametrize("mails", [0, 5, 80])
@@ -62,6 +70,73 @@ async def test_the_model_is_the_one_that_the_store_loads(
     assert np.array_equal(mine.fusion.values, theirs.fusion.values)
     assert mine.weigh(sample).probability == theirs.weigh(sample).probability
     assert lookup.secret() == secret
+
+
+def same(mine: Model, theirs: Model) -> bool:
+    rows = np.arange(len(theirs.tokens))
+    return (
+        np.array_equal(mine.tokens.ids, theirs.tokens.ids)
+        and np.array_equal(mine.tokens.counts(rows).cells, theirs.tokens.counts(rows).cells)
+        and np.array_equal(mine.grams, theirs.grams)
+        and np.array_equal(mine.fusion.values, theirs.fusion.values)
+        and mine.totals == theirs.totals
+        and mine.facts == theirs.facts
+    )
+
+
+@pytest.mark.parametrize("mails", [0, 80])
+async def test_the_whole_model_is_the_one_that_the_store_reads(
+    options: DatabaseOptions, mails: int
+) -> None:
+    store = await taught(options, mails)
+    lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
+    assert lookup is not None
+    async with store.database.writing() as connection:
+        await connection.execute(insert(tables.token), EXTREMES)
+    await store.close()
+    standing, model = lookup.load_all()
+    store = await opened(options)
+    await store.refresh()
+
+    assert same(model, store.snapshot.model)
+    assert standing == store.snapshot.standing
+    await store.close()
+
+
+async def test_lessons_learned_since_it_was_read_ahead_are_brought_by_the_refresh(
+    options: DatabaseOptions,
+) -> None:
+    teacher = await taught(options, 5)
+    lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
+    assert lookup is not None
+    ahead = lookup.ahead()
+    ahead.result()
+    await train(teacher, 9)
+    await teacher.refresh()
+    store = await opened(options)
+
+    await store.begin_with(ahead)
+    before = store.snapshot.model.totals.messages
+    assert await store.refresh()
+
+    assert before == 5
+    assert same(store.snapshot.model, teacher.snapshot.model)
+    await teacher.close()
+    await store.close()
+
+
+async def test_what_could_not_be_read_ahead_is_read_by_the_refresh(
+    options: DatabaseOptions,
+) -> None:
+    store = await taught(options, 5)
+    ahead = Ahead()
+    ahead.set_exception(StorageUnavailable("the database refused"))
+
+    await store.begin_with(ahead)
+    await store.refresh()
+
+    assert store.snapshot.model.totals.messages == 5
+    await store.close()
 
 
 async def test_it_works_beside_an_open_daemon_and_without_one(options: DatabaseOptions) -> None:
@@ -92,8 +167,6 @@ def test_another_server_is_left_to_the_store() -> None:
 
 
 async def test_another_schema_is_left_to_the_store(options: DatabaseOptions) -> None:
-    import sqlite3
-
     await (await opened(options)).close()
     assert options.path is not None
     connection = sqlite3.connect(options.path)

@@ -3,13 +3,16 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sqlalchemy import insert
 
 from spamd.bayes.model import BayesOptions
 from spamd.errors import ConfigError
 from spamd.message.facts import SCHEMA
 from spamd.ports import Selection
 from spamd.sample import Label
+from spamd.storage import tables
 from spamd.storage.engine import Database
 from spamd.storage.journal import Summary
 from spamd.storage.migrate import upgrade
@@ -17,7 +20,7 @@ from spamd.storage.options import DatabaseOptions
 from spamd.storage.prune import PruneOptions
 from spamd.storage.store import Store
 from spamd.training import Trainer, TrainingOptions
-from tests.storage.mails import HAM, SPAM, FixedClock, mail
+from tests.storage.mails import EXTREMES, HAM, SPAM, FixedClock, mail
 
 
 async def opened(options: DatabaseOptions, clock: FixedClock) -> Store:
@@ -71,6 +74,17 @@ async def test_a_scan_of_one_mail_looks_its_words_up_and_finds_what_the_snapshot
         store.snapshot.model.weigh(spam.sample).probability
     )
     assert alone.totals == store.snapshot.model.totals == await store.totals()
+
+
+async def test_counts_of_any_size_are_read(store: Store) -> None:
+    async with store.database.writing() as connection:
+        await connection.execute(insert(tables.token), EXTREMES)
+
+    await store.refresh()
+
+    table = store.snapshot.model.tokens
+    read = zip(table.ids.tolist(), table.counts(np.arange(2)).cells.tolist(), strict=True)
+    assert [(number, *cells) for number, cells in read] == [tuple(row.values()) for row in EXTREMES]
 
 
 async def test_the_secret_stays_the_same_for_everybody(
