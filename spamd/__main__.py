@@ -3,6 +3,8 @@
 import os
 import sys
 
+from spamd.loading import loading
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Set before numpy is loaded: our products are small, and starting threads for large ones takes a
 third of the CPU of loading numpy, in every process."""
@@ -10,7 +12,8 @@ third of the CPU of loading numpy, in every process."""
 
 def main() -> int:
     """Run the command line and return the exit code."""
-    from spamd.cli.main import run  # noqa: PLC0415 - an interrupt during the import is handled too
+    with loading():
+        from spamd.cli.main import run  # noqa: PLC0415 - an interrupt meanwhile is handled too
 
     return run(sys.argv[1:])
 

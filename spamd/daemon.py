@@ -26,6 +26,7 @@ from typing import Any
 
 from spamd.clock import WallClock
 from spamd.errors import ConfigError
+from spamd.loading import loading
 from spamd.message.facts import SCHEMA
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
@@ -69,7 +70,8 @@ def serve(settings: Settings) -> int:
 def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> Application:
     lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
     ahead = None if lookup is None else lookup.ahead()
-    from spamd.app import build  # noqa: PLC0415 - only workers need it, and loading it takes a while
+    with loading():
+        from spamd.app import build  # noqa: PLC0415 - only workers need it, and it takes a while
 
     return build(settings, sockets, worker, ahead)
 

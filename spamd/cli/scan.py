@@ -14,6 +14,7 @@ from spamd.cli.output import json_line, line, note, progress
 from spamd.cli.session import Session, awaited, session
 from spamd.clock import WallClock
 from spamd.errors import SpamdError
+from spamd.loading import loading
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def scan(
 
 
 def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
-    from spamd.cli.extraction import extracted
-    from spamd.cli.opened import looked_up, named
+    with loading():
+        from spamd.cli.extraction import extracted
+        from spamd.cli.opened import looked_up, named
 
     codes: list[ScanExit] = []
     size = mailboxes.size_bytes(paths)

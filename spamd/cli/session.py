@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from spamd.loading import loading
+
 if TYPE_CHECKING:
     from spamd.settings import Configuration, Settings
 
@@ -32,7 +34,8 @@ class Session:
             ConfigError: something is wrong with them.
         """
         if self._configuration is None:
-            from spamd.settings import load
+            with loading():
+                from spamd.settings import load
 
             self._configuration = load(self.config, self.overrides)
         return self._configuration
