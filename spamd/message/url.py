@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from publicsuffixlist import PublicSuffixList
+from publicsuffixlist import PSLFILE
 
 _REST = re.compile(r"[^\s<>\"'\x60{}|\\^]{0,2048}")
 _BEFORE = re.compile(r"(?:https?|hxxps?|ftp)$", re.IGNORECASE)
@@ -158,15 +158,40 @@ def _label(label: str) -> str:
 
 
 @cache
-def _suffixes() -> PublicSuffixList:
-    # Hosts come in their Unicode form (`canonical_host`), so the xn-- form of each suffix is not
-    # needed; making it takes two thirds of the time. Not before the first link is read: 40 ms.
-    return PublicSuffixList(accept_encoded_idn=False)
+def _rules() -> frozenset[str]:
+    """Return the lines of the public suffix list; read when the first host comes.
+
+    A rule is a line; what else stands there looks like no host. Taking each line apart, as
+    `PublicSuffixList` does, takes ten times as long. Hosts come in their Unicode form
+    (`canonical_host`), as the list has them.
+    """
+    with open(PSLFILE, encoding="utf-8") as lines:  # noqa: PTH123 - where the package keeps it
+        return frozenset(lines.read().split("\n"))
 
 
-@lru_cache(maxsize=4_096)  # 10 µs a look-up, and the same few hosts come again and again
+@lru_cache(maxsize=4_096)  # the same few hosts come again and again
 def registrable_domain(host: str) -> str:
     """Return what somebody registered ("example.co.uk" of "www.example.co.uk"), else the host."""
     if "." not in host or _ADDRESS4.match(host):
         return host
-    return _suffixes().privatesuffix(host) or host
+    labels = host.split(".")
+    if "" in labels:
+        return host
+    return ".".join(labels[max(0, _suffix_start(labels) - 1) :])
+
+
+def _suffix_start(labels: list[str]) -> int:
+    """Return at which label the public suffix starts: the longest that a rule names, or the last.
+
+    `*.ck` makes what stands before `ck` a suffix, and `ck` too; `!www.ck` takes one out again.
+    """
+    rules = _rules()
+    for start in range(len(labels)):
+        name = ".".join(labels[start:])
+        if f"!{name}" in rules:
+            return start + 1
+        if f"*.{name}" in rules:
+            return max(0, start - 1)
+        if name in rules:
+            return start
+    return len(labels) - 1

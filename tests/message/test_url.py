@@ -1,4 +1,7 @@
+from pathlib import Path
+
 import pytest
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from spamd.message.parser import parse
 from spamd.message.reading import read
@@ -86,6 +89,22 @@ def test_an_address_for_a_host_is_noticed(host: str) -> None:
 )
 def test_the_registrable_domain_is_found(host: str, domain: str) -> None:
     assert registrable_domain(host) == domain
+
+
+def test_the_public_suffix_list_is_read_as_its_package_reads_it() -> None:
+    package = PublicSuffixList(accept_encoded_idn=False)
+    lines = Path(PSLFILE).read_text("utf-8").splitlines()
+    names = [line.lstrip("!*.") for line in lines if line and not line.startswith("//")]
+    hosts = [f"{front}{name}" for name in names for front in ("", "a.", "b.a.", "c.b.a.")]
+
+    wrong = [
+        host
+        for host in hosts
+        if "." in host and registrable_domain(host) != (package.privatesuffix(host) or host)
+    ]
+
+    assert len(names) > 9_000
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
