@@ -1,6 +1,6 @@
 """The token table: read into arrays, changed by differences.
 
-Reading: each column as one text, see `bulk`.
+Reading: many rows as one value, see `bulk`.
 
 Writing: thousands of rows per statement, sorted by id; one statement for each row costs twice the
 time, and each one lets other threads of the process in between. Counts change in SQL
@@ -10,7 +10,6 @@ insert, so differences below zero go by UPDATE … FROM.
 
 import asyncio
 import json
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +17,11 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     ColumnElement,
-    Text,
+    LargeBinary,
     bindparam,
-    cast,
     delete,
     func,
+    literal_column,
     select,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -65,38 +64,41 @@ async def load(connection: AsyncConnection, ids: NDArray[np.int64] | None = None
     """Return the rows of these tokens (those that are there), or of all."""
     if ids is not None:
         condition = is_one_of(ids, connection.dialect.name)
-        found, cells = await _numbers(await _slice(connection, condition))
+        found, cells = await _rows(connection, condition)
         return TokenTable(found, TokenCounts.of_cells(cells))
     rows = (await connection.execute(select(func.count()).select_from(token))).scalar_one()
-    pieces = []
-    for start, end in bulk.slices(rows):
-        texts = await _slice(connection, token.c.id.between(start, end))
-        pieces.append(await _numbers(texts))
+    pieces = [
+        await _rows(connection, token.c.id.between(start, end)) for start, end in bulk.slices(rows)
+    ]
     ids, cells = bulk.joined(pieces)
     return await asyncio.to_thread(TokenTable, ids, TokenCounts.of_cells(cells))
 
 
-async def _slice(
-    connection: AsyncConnection, condition: ColumnElement[bool]
-) -> Sequence[str | None]:
-    """Return the columns of the rows that meet a condition, as `bulk.parsed` reads them."""
+async def _rows(connection: AsyncConnection, condition: ColumnElement[bool]) -> bulk.Piece:
+    """Return the rows that meet a condition."""
+    if connection.dialect.name != "sqlite":
+        wanted = select(func.string_agg(_record(), literal_column("''::bytea")))
+        return bulk.unpacked((await connection.execute(wanted.where(condition))).scalar_one())
     row = token.c
     numbers = (
         row.id,
-        row.spam + cast(row.ham, BigInteger) * bulk.HAM_UNIT,
-        row.spam_occurrences + cast(row.ham_occurrences, BigInteger) * bulk.HAM_UNIT,
+        row.spam + row.ham * bulk.HAM_UNIT,
+        row.spam_occurrences + row.ham_occurrences * bulk.HAM_UNIT,
         row.weight,
     )
-    texts = (func.aggregate_strings(cast(number, Text), ",") for number in numbers)
-    wanted = select(*texts).where(condition)
-    return (await connection.execute(wanted)).one()
-
-
-async def _numbers(texts: Sequence[str | None]) -> bulk.Piece:
-    """Return the rows that the texts of the columns hold."""
+    wanted = select(*(func.group_concat(number) for number in numbers))
+    texts = (await connection.execute(wanted.where(condition))).one()
     if len(texts[0] or "") < INLINE_BYTES:
         return bulk.parsed(texts)
     return await asyncio.to_thread(bulk.parsed, texts)
+
+
+def _record() -> ColumnElement[bytes]:
+    """Return a row as PostgreSQL sends its numbers, `bulk.RECORD`."""
+    record: ColumnElement[bytes] = func.int8send(token.c.id, type_=LargeBinary)
+    for name in COLUMNS:
+        record = record.op("||")(func.int4send(token.c[name]))
+    return record
 
 
 async def change(
