@@ -160,11 +160,17 @@ def check_file(path: Path) -> None:
         ConfigError: it may not.
     """
     folder = path.absolute().parent
-    if not folder.is_dir():
+    try:
+        there, is_new = folder.is_dir(), not path.exists()
+    except PermissionError as error:
+        raise ConfigError(
+            f"database.url names the file {path}, but this user may not look into {folder}"
+        ) from error
+    if not there:
         raise ConfigError(
             f"database.url names the file {path}, but there is no folder {folder}; create it"
         )
-    if not path.exists():
+    if is_new:
         try:
             path.touch(mode=0o640)
         except OSError as error:

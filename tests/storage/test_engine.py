@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -85,9 +86,30 @@ async def test_f8_a_truncated_database_is_an_error_at_once(tmp_path: Path) -> No
 def test_f9_a_file_that_may_not_be_written_is_named(tmp_path: Path) -> None:
     path = tmp_path / "spamd.db"
     path.touch()
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
+    open_to_all(tmp_path)
     path.chmod(0o644)
+    assert f"may not read and write {path}" in said_to_nobody(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_f9_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path) -> None:
+    open_to_all(tmp_path)
+    folder = tmp_path / "closed" / "inside"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o700)
+    assert f"may not look into {folder}" in said_to_nobody(folder / "spamd.db")
+
+
+def open_to_all(folder: Path) -> None:
+    """Let everybody into a temporary folder."""
+    for each in (folder, *folder.parents):
+        if each == Path(tempfile.gettempdir()):
+            return
+        each.chmod(0o755)
+
+
+def said_to_nobody(path: Path) -> str:
+    """Return how `check_file` fails for a user without rights."""
     code = (
         "import os, sys; from pathlib import Path; from spamd.storage.engine import check_file;"
         "os.setgid(65534); os.setuid(65534); check_file(Path(sys.argv[1]))"
@@ -95,8 +117,8 @@ def test_f9_a_file_that_may_not_be_written_is_named(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], check=False, capture_output=True, text=True
     )
-    assert "ConfigError: database.url names the file" in done.stderr
-    assert f"may not read and write {path}" in done.stderr
+    assert f"ConfigError: database.url names the file {path}" in done.stderr
+    return done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
