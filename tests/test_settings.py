@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from spamd.errors import ConfigError
-from spamd.settings import Settings, load, read
+from spamd.settings import Settings, load, read, sources
 from spamd.settings.keys import HIDDEN, masked
+from tests.rights import closed, needs_root, nobody
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +161,17 @@ def test_the_settings_file_of_a_stranger_is_not_used(
     monkeypatch.setattr("os.geteuid", lambda: 12345)
 
     assert load(environ={}).file != Path("config/spamd.toml")
+
+
+@needs_root
+def test_f9_a_system_file_that_may_not_be_looked_for_is_an_error_not_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = closed(tmp_path) / "spamd.toml"
+    monkeypatch.setattr(sources, "SYSTEM_FILE", file)
+
+    with nobody(), pytest.raises(ConfigError, match=f"{file}: the settings file can't be read"):
+        load(environ={})
 
 
 def test_a_domain_with_dots_is_a_key_of_the_routes(tmp_path: Path) -> None:

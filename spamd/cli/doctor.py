@@ -103,7 +103,7 @@ def _rights(here: Session) -> "Iterator[Finding]":
     from spamd.feedback.doctor import Finding, State
 
     path = here.settings.database.path
-    if path is None or not path.exists():
+    if path is None or not os.access(path, os.F_OK):
         return
     owner, me = path.stat().st_uid, os.geteuid()
     if owner == me:

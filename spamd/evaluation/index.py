@@ -98,14 +98,17 @@ def order(size: int, seed: int | None) -> list[int]:
 
 
 def _below(place: Path, label: Label) -> Iterator[LabelledMail]:
-    if place.is_dir():
-        for path in sorted(place.rglob("*")):
-            if path.is_file() and not _is_housekeeping(path):
-                yield from _in_file(path, label)
-    elif place.is_file():
-        yield from _in_file(place, label)
-    else:
-        raise ConfigError(f"{place} is neither a file nor a folder.")
+    try:
+        if place.is_dir():
+            for path in sorted(place.rglob("*")):
+                if path.is_file() and not _is_housekeeping(path):
+                    yield from _in_file(path, label)
+        elif place.is_file():
+            yield from _in_file(place, label)
+        else:
+            raise ConfigError(f"{place} is neither a file nor a folder.")
+    except PermissionError as error:
+        raise ConfigError(f"{error.filename} may not be looked into") from error
 
 
 def _is_housekeeping(path: Path) -> bool:

@@ -7,6 +7,7 @@ nothing and send again.
 """
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Coroutine, Sequence
@@ -63,8 +64,10 @@ class Relay:
             raise ConfigError(str(error)) from error
         if any(listener.tls for listener in options.listeners) and context is None:
             raise ConfigError("relay.listen_tls needs tls.certificate")
-        if options.spool_directory and not Path(options.spool_directory).is_dir():
-            raise ConfigError(f"relay.spool_directory: no folder {options.spool_directory}")
+        if options.spool_directory and not os.access(options.spool_directory, os.W_OK | os.X_OK):
+            raise ConfigError(
+                f"relay.spool_directory: no folder {options.spool_directory} that may be written to"
+            )
         self._refuse_ourselves(next_hops.urls)
         self._context = RelayContext(
             relay=options,

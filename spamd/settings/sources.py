@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,13 @@ def settings_file(config: Path | None, environ: Mapping[str, str]) -> Path | Non
     if named := environ.get("SPAMD_CONFIG"):
         return Path(named)
     # A stranger's folder must not configure whoever steps into it, least of all root.
-    if LOCAL_FILE.is_file() and LOCAL_FILE.stat().st_uid == os.geteuid():
-        return LOCAL_FILE
-    return SYSTEM_FILE if SYSTEM_FILE.is_file() else None
+    with suppress(PermissionError):
+        if LOCAL_FILE.is_file() and LOCAL_FILE.stat().st_uid == os.geteuid():
+            return LOCAL_FILE
+    with suppress(PermissionError):  # reading it says that we may not
+        if not SYSTEM_FILE.is_file():
+            return None
+    return SYSTEM_FILE
 
 
 def of_file(file: Path | None, known: Mapping[str, Any]) -> Layer:

@@ -66,7 +66,7 @@ class Lookup:
     @classmethod
     def of(cls, options: DatabaseOptions, schema: FactSchema, bayes: BayesOptions) -> Self | None:
         """Return the look-up in this database, None when only the store can open it."""
-        if options.path is None or not options.path.is_file():
+        if options.path is None or not _is_file(options.path):
             return None
         lookup = cls(options.path, schema, bayes, options.busy_timeout_s)
         try:
@@ -133,6 +133,13 @@ class Lookup:
                 yield connection
         except sqlite3.Error as error:
             raise StorageUnavailable(f"the database refused: {error}") from error
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError:  # the store says so
+        return False
 
 
 def _standing(connection: sqlite3.Connection) -> Standing:

@@ -8,6 +8,7 @@ import pytest
 from spamd.errors import ConfigError
 from spamd.evaluation.index import gather, order, read_index, shuffled
 from spamd.sample import Label
+from tests.rights import closed, needs_root, nobody
 
 
 def written(path: Path, content: str, at: int = 1_000_000_000) -> Path:
@@ -87,6 +88,13 @@ def test_an_mbox_gives_each_message_without_its_from_line(tmp_path: Path, newlin
 def test_a_place_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere is neither a file nor a folder"):
         gather([tmp_path / "nowhere"], [])
+
+
+@needs_root
+def test_f9_a_place_that_may_not_be_looked_into_is_named(tmp_path: Path) -> None:
+    folder = closed(tmp_path)
+    with nobody(), pytest.raises(ConfigError, match=f"{folder} may not be looked into"):
+        gather([folder], [])
 
 
 def test_an_unreadable_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

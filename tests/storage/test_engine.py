@@ -2,9 +2,6 @@
 
 import os
 import sqlite3
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ from sqlalchemy import text
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.storage.engine import Database, check_file, volume_warning
 from spamd.storage.options import DatabaseOptions
+from tests.rights import closed, needs_root, nobody
 from tests.servers.base import free_port
 from tests.servers.postgresql import Postgresql
 
@@ -82,43 +80,21 @@ async def test_f8_a_truncated_database_is_an_error_at_once(tmp_path: Path) -> No
     assert "is no intact SQLite database" in await opening_fails(path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@needs_root
 def test_f9_a_file_that_may_not_be_written_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "spamd.db"
-    path.touch()
-    open_to_all(tmp_path)
-    path.chmod(0o644)
-    assert f"may not read and write {path}" in said_to_nobody(path)
+    folder = closed(tmp_path)
+    folder.parent.chmod(0o755)
+    path = folder / "spamd.db"
+    path.touch(mode=0o644)
+    with nobody(), pytest.raises(ConfigError, match=f"may not read and write {path}"):
+        check_file(path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@needs_root
 def test_f9_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path) -> None:
-    open_to_all(tmp_path)
-    folder = tmp_path / "closed" / "inside"
-    folder.mkdir(parents=True)
-    folder.parent.chmod(0o700)
-    assert f"may not look into {folder}" in said_to_nobody(folder / "spamd.db")
-
-
-def open_to_all(folder: Path) -> None:
-    """Let everybody into a temporary folder."""
-    for each in (folder, *folder.parents):
-        if each == Path(tempfile.gettempdir()):
-            return
-        each.chmod(0o755)
-
-
-def said_to_nobody(path: Path) -> str:
-    """Return how `check_file` fails for a user without rights."""
-    code = (
-        "import os, sys; from pathlib import Path; from spamd.storage.engine import check_file;"
-        "os.setgid(65534); os.setuid(65534); check_file(Path(sys.argv[1]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], check=False, capture_output=True, text=True
-    )
-    assert f"ConfigError: database.url names the file {path}" in done.stderr
-    return done.stderr
+    folder = closed(tmp_path)
+    with nobody(), pytest.raises(ConfigError, match=f"may not look into {folder}"):
+        check_file(folder / "spamd.db")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -18,6 +18,7 @@ from spamd.storage.lookup import Ahead, Lookup
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
 from spamd.training import Trainer, TrainingOptions
+from tests.rights import closed, needs_root, nobody
 from tests.storage.mails import EXTREMES
 
 
@@ -46,6 +47,13 @@ async def train(store: Store, number: int) -> None:
     trainer = Trainer(unit_of_work=store.unit_of_work, clock=WallClock(), options=TrainingOptions())
     label = Label.SPAM if number % 3 else Label.HAM
     await trainer.train([extract(mail(number))], label, source="cli", actor="me")
+
+
+@needs_root
+def test_f9_a_file_in_a_folder_closed_to_us_is_left_to_the_store(tmp_path: Path) -> None:
+    options = DatabaseOptions(url=f"sqlite:///{closed(tmp_path)}/spamd.db")
+    with nobody():
+        assert Lookup.of(options, schema=SCHEMA, bayes=BayesOptions()) is None
 
 
 @pytest.mark.parametrize("mails", [0, 5, 80])
