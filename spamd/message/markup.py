@@ -54,6 +54,8 @@ def strip_and_prepend(head: bytes, block: bytes) -> bytes:
     A message without any field gets a blank line behind the block.
     """
     top = position = fields_start(head)
+    if b"x-spam-" not in head.lower() and (top == len(head) or _FIELD.match(head, top)):
+        return head[:top] + block + head[top:]  # the usual case: nothing to strip
     pieces = [head[:top], block]
     kept = top
     match_field, ours = _FIELD.match, _OURS.match
@@ -77,12 +79,14 @@ def render(fields: Sequence[tuple[str, str]], newline: bytes) -> bytes:
 
     Raises: ValueError when a name is no field name.
     """
-    return b"".join(_rendered(name, value, newline) for name, value in fields)
+    return b"".join([_rendered(name, value, newline) for name, value in fields])
 
 
 def _rendered(name: str, value: str, newline: bytes) -> bytes:
     if _NAME.fullmatch(name) is None:
         raise ValueError(f"{name!r} can't name a header field")
+    if len(name) + len(value) + 2 <= _LINE and value.isascii() and value.isprintable():
+        return " ".join((f"{name}:", *value.split())).encode("ascii") + newline
     words = _CONTROL.sub(" ", value).split()
     lines = [f"{name}:"]
     for piece in _pieces(words) if value.isascii() else _encoded(words):

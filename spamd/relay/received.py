@@ -11,7 +11,7 @@ MAX_RECEIVED = 100
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-_LITERAL = re.compile(r"\[[0-9A-Za-z.:-]{1,100}\]")  # RFC 5321 §4.1.3
+_USUAL = re.compile(r"[0-9A-Za-z._-]{1,255}|\[[0-9A-Za-z.:-]{1,100}\]")  # RFC 5321 §4.1.3
 _HARMLESS = str.maketrans(dict.fromkeys('()<>[]\\"\r\n', "?"))
 
 
@@ -28,17 +28,18 @@ def received_field(client: Client, hostname: str, now: datetime, protocol: str) 
     to harmless characters: they must not end the comment they stand in. An address literal is the
     one name with brackets.
     """
-    helo = client.helo
-    if _LITERAL.fullmatch(helo) is None:
-        helo = helo.encode("ascii", "replace").decode("ascii").translate(_HARMLESS)[:255]
+    helo = client.helo if _USUAL.fullmatch(client.helo) else _harmless(client.helo)[:255]
     address = f"[IPv6:{client.address}]" if ":" in client.address else f"[{client.address}]"
-    name = client.name.encode("ascii", "replace").decode("ascii").translate(_HARMLESS)
-    source = f"{name} {address}" if name else address
+    source = f"{_harmless(client.name)} {address}" if client.name else address
     return (
         f"Received: from {helo or 'unknown'} ({source})\r\n"
         f"\tby {hostname} (spamd) with {protocol};\r\n"
         f"\t{date(now)}\r\n"
     ).encode("ascii", "replace")
+
+
+def _harmless(words: str) -> str:
+    return words.encode("ascii", "replace").decode("ascii").translate(_HARMLESS)
 
 
 def date(now: datetime) -> str:
