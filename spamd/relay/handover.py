@@ -69,7 +69,18 @@ class HandOver:
             head = self._head(letter)
             report = await self._judged(letter)
             _obey(report)
-            outgoing = await self._outgoing(letter, head, report)
+            fields = self._trace() + render(report.fields(), b"\r\n")
+            if len(head) <= LARGE_HEAD_BYTES:
+                marked = strip_and_prepend(head, fields)
+            else:
+                marked = await asyncio.to_thread(strip_and_prepend, head, fields)
+            outgoing = Outgoing(
+                head=marked,
+                letter=letter,
+                start=len(head),
+                sender=self._envelope.sender,
+                junk=report.verdict is Verdict.SPAM and report.action is Action.TAG,
+            )
             connection.committing = True
             replies = await self._next_hop.deliver(
                 outgoing, self._envelope.recipients, deadline - connection.loop.time()
@@ -142,27 +153,15 @@ class HandOver:
         try:
             with self._connection.limited(relay.inspect_timeout_s):
                 report = await inspector.inspect(text, self._envelope)
-                return replace(report, size_bytes=max(report.size_bytes, letter.size_bytes))
+                if letter.spooled:  # judged by its start
+                    report = replace(report, size_bytes=letter.size_bytes)
+                return report
         except Exception as error:  # noqa: BLE001 - no fault of the inspector may bounce mail
             fault = error
         self._context.observer.failed("message.unscanned", fault)
         if relay.on_fault is OnFault.DEFER:
             raise TemporaryError("no verdict") from fault
         return inspector.unscanned(_public(fault), letter.size_bytes)
-
-    async def _outgoing(self, letter: Letter, head: bytes, report: ScanReport) -> Outgoing:
-        fields = self._trace() + render(report.fields(), b"\r\n")
-        if len(head) <= LARGE_HEAD_BYTES:
-            marked = strip_and_prepend(head, fields)
-        else:
-            marked = await asyncio.to_thread(strip_and_prepend, head, fields)
-        return Outgoing(
-            head=marked,
-            letter=letter,
-            start=len(head),
-            sender=self._envelope.sender,
-            junk=report.verdict is Verdict.SPAM and report.action is Action.TAG,
-        )
 
     def _trace(self) -> bytes:
         """Return our Received field, empty where the next hop makes one of the real client."""
@@ -199,7 +198,7 @@ def start_of(letter: Letter, limit: int) -> bytes:
     two on the wire (a CR before an LF, a dot before a dot), so the second reading is the last.
     """
     if not letter.spooled:
-        return unstuffed(letter.whole())
+        return unstuffed(letter.whole()) if letter.dotted else letter.whole()
     text = unstuffed(letter.head(limit))
     missing = limit + 1 - (len(text) - text.count(b"\r\n"))
     if missing > 0 and letter.size_bytes > limit:
@@ -223,7 +222,8 @@ def final_replies(replies: Sequence[Reply], recipients: int, *, lmtp: bool) -> l
         return list(replies) if len(replies) == recipients else [replies[0]] * recipients
     first = replies[0]
     same = all(
-        other.accepted == first.accepted and other.permanent == first.permanent for other in replies
+        other.accepted == first.accepted and other.permanent == first.permanent
+        for other in replies[1:]
     )
     return [first if same else _MIXED]
 

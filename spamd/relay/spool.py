@@ -34,9 +34,12 @@ class Budget:
 
 
 class Letter:
-    """The bytes of one message in wire form; the owner must `close` it."""
+    """The bytes of one message in wire form; the owner must `close` it.
 
-    __slots__ = ("_budget", "_file", "_pieces", "_tail", "size_bytes")
+    dotted  a line may begin with a dot, so the message is not what the wire form is
+    """
+
+    __slots__ = ("_budget", "_file", "_pieces", "_tail", "dotted", "size_bytes")
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -44,6 +47,7 @@ class Letter:
         self._tail = b""
         self._file: IO[bytes] | None = None
         self.size_bytes = 0
+        self.dotted = False
 
     @property
     def spooled(self) -> bool:

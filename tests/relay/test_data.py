@@ -51,7 +51,10 @@ def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
     assert rest is not None
     assert rest + left == (b"\r\n" + stream)[found + 5 :]
     letter = intake._letter
-    assert b"".join(letter.blocks()) == stream[:found]
+    stored = b"".join(letter.blocks())
+    assert stored == stream[:found]
+    assert letter.dotted or unstuffed(stored) == stored
+    assert intake._bare == (re.search(rb"\r(?!\n)|(?<!\r)\n", stored) is not None)
     intake.close()
 
 
@@ -112,6 +115,7 @@ def test_chunks_become_the_same_message_however_they_are_cut(body: bytes, sizes:
     elif body and not body.endswith(b"\r\n"):
         meant += b"\r\n"
     assert unstuffed(stored) == meant
+    assert intake._letter.dotted or unstuffed(stored) == stored
     assert END_OF_DATA not in b"\r\n" + stored
     intake.close()
 
@@ -122,7 +126,10 @@ async def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
     intake = DataIntake(shared, 10_000)
     intake.feed(body + END_OF_DATA)
     try:
-        (await intake.finish(BareNewlines.NORMALIZE)).close()
+        letter = await intake.finish(BareNewlines.NORMALIZE)
+        stored = b"".join(letter.blocks())
+        assert letter.dotted or unstuffed(stored) == stored
+        letter.close()
     finally:
         intake.close()
     assert shared == budget()
