@@ -1,24 +1,23 @@
-"""One connection of a client: aiosmtpd's dispatcher on our own plumbing.
+"""One connection of a client: aiosmtpd's protocol on our own plumbing.
 
-aiosmtpd's `SMTP` reads lines and calls `smtp_VERB`; everything around it is ours, for the reasons
-that follow. Its constructor looks at the whole class anew for each connection (230 µs); its timer
-cuts a message that arrives steadily; a half-close cancels a message in flight; an exception becomes
-a permanent 500 with its text. Here each wait has its own deadline and a timed-out client reads 421;
-a client that has sent everything and closed its side still gets its replies; a fault of ours is
-421.
+As in aiosmtpd's `SMTP` a task reads lines (`_handle_client`), calls `smtp_VERB` and asks
+`handle_exception` what an error means; how that is done is ours, for the reasons that follow. Its
+constructor looks at the whole class anew for each connection (230 µs), its loop decodes and logs
+each line (E-026); its timer cuts a message that arrives steadily; a half-close cancels a message in
+flight; an exception becomes a permanent 500 with its text. Here each wait has its own deadline and
+a timed-out client reads 421; a client that has sent everything and closed its side still gets its
+replies; a fault of ours is 421.
 
 Replies of pipelined commands leave together (RFC 2920 §3.2). Once the message is being handed on
 (`committing`), the loss of the client no longer stops it.
 """
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-import aiosmtpd.smtp
-from aiosmtpd.smtp import SMTP, Session
+from aiosmtpd.smtp import SMTP
 
 from spamd.errors import SpamdError
 from spamd.relay.context import RelayContext
@@ -43,71 +42,28 @@ LINGER_S = 5.0
 COALESCED_REPLIES = 500
 """Replies kept back at most while further commands are waiting: 20 KB."""
 
+_UNKNOWN = reply(500, "5.5.2 Command not recognized")
+
 Verb = Callable[[str | None], Coroutine[Any, Any, None]]
-
-
-def _no_log(*_: object) -> None:
-    """Log nothing: command lines hold addresses and secrets; two regexes a line cost 4 % CPU."""
-
-
-cast("Any", aiosmtpd.smtp).sanitized_log = _no_log
-logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # it names addresses; ours does not
-
-
-class _Verbs:
-    """aiosmtpd's table of commands, looked up on the class instead of built for each connection."""
-
-    def __init__(self, connection: "Connection") -> None:
-        self._connection = connection
-
-    def get(self, verb: str) -> Verb:
-        found = getattr(self._connection, f"smtp_{verb}", None)
-        return cast("Verb", found) if found is not None else self._connection.unknown
-
-
-class _Unlimited:
-    """Sizes of commands are the inbox's affair."""
-
-    def __getitem__(self, verb: str) -> int:
-        return 1 << 30
 
 
 class Connection(SMTP):
     """The part of a session that is not about mail."""
 
-    # aiosmtpd's names for things of ours that do the same work
-    _reader: Any
-    _writer: Any
-    _transport: Any
-    _smtp_methods: Any
-    command_size_limits: Any
-
     def __init__(self, context: RelayContext, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
-        # What SMTP.__init__ sets and its dispatcher reads, without looking at the class each time.
         asyncio.StreamReaderProtocol.__init__(self, cast("Any", None), None, loop)
         self.__ident__ = "LMTP" if listener.lmtp else "ESMTP"
-        self.command_size_limits = _Unlimited()
-        self._smtp_methods = _Verbs(self)
-        self._reader = self
         self.loop = loop
         self.hostname = context.hostname
-        self.enable_SMTPUTF8 = True
-        self.event_handler = None
-        self.require_starttls = None
-        self.session: Session | None = None
         self.transport: asyncio.Transport | None = None
-        self._proxy_timeout = None
-        self._tls_handshake_okay = True
-        self._tls_protocol = None
-        self._enforce_call_limit = False
         self._handler_coroutine: asyncio.Task[None] | None = None
 
         self._context = context
         self._listener = listener
         self.inbox = Inbox(loop)
-        self.watchdog = Watchdog(loop, self._client_silent)
-        self._limit = TimeLimit(loop)
+        self.watchdog = Watchdog(loop, context.kennel, self._client_silent)
+        self._limit = TimeLimit(loop, context.kennel)
         self._out: list[bytes] = []
         self._writable: asyncio.Future[None] | None = None
         self._ticket: str | None = None
@@ -133,8 +89,6 @@ class Connection(SMTP):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.address, self.port = peer[0].partition("%")[0], peer[1]
-        self.session = Session(self.loop)
-        self.session.extended_smtp = True
         self._ticket = self._context.door.enter(self.address)
         if self._ticket is None or self._context.draining:
             refusal = ShuttingDown() if self._context.draining else TooManyConnections()
@@ -173,38 +127,57 @@ class Connection(SMTP):
             self._writable.set_result(None)
         self._writable = None
 
-    # What aiosmtpd's dispatcher calls
+    # From line to command
 
     async def readuntil(self) -> bytes:
         """Return the next command line, within the limits on talk without mail."""
         if self._closing:
             raise ConnectionResetError("closed by us")
-        if self._out and not self.inbox.has_line:
-            await self.flush()
-        if self._context.draining and not self.inbox.has_line and not self.busy:
-            raise ShuttingDown
-        options = self._context.relay
+        options = self.options
         left_s = self._last_mail + options.session_timeout_s - self.loop.time()
         if left_s <= 0:
             raise TooManyCommands
-        self.watchdog.watch(min(options.command_timeout_s, left_s))
-        line = await self.inbox.readuntil()
-        self.watchdog.calm()
+        if self._writable is not None:
+            await self.flush()
+        inbox = self.inbox
+        line = inbox.line()
+        if line is None:
+            if self._out:
+                await self.flush()
+            if self._context.draining and not self.busy and not inbox.has_line:
+                raise ShuttingDown
+            self.watchdog.watch(min(options.command_timeout_s, left_s))
+            while line is None:
+                await inbox.more()
+                line = inbox.line()
+            self.watchdog.calm()
         return line
 
-    async def push(self, status: Any) -> None:
-        """Answer; aiosmtpd's own greeting comes as text without CRLF."""
-        if status is None:
-            return
-        await self.say(status if isinstance(status, Reply) else reply_line(status))
+    async def _handle_client(self) -> None:
+        """Greet the client, then do what it asks for until one of us has gone."""
+        self.say(reply(220, f"{self.hostname} {self.__ident__}"))
+        while self.transport is not None:
+            try:
+                line = await self.readuntil()
+                verb, _, argument = line[:-2].partition(b" ")
+                command: Verb = getattr(
+                    self, "smtp_" + verb.decode("ascii", "replace").upper(), self.unknown
+                )
+                await command(str(argument.strip(), "utf-8", "surrogateescape"))
+            except ConnectionResetError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the border around one command
+                self.say(await self.handle_exception(error))
 
     async def handle_exception(self, error: Exception) -> Any:
         """Return the reply to an exception that a command raised."""
         self.watchdog.calm()
-        answer = reply_to(error, in_hand=False)
         if isinstance(error, BadCommandError):
-            self.bad_command()
-        else:
+            self._bad_commands += 1
+            if self._bad_commands > self.options.max_bad_commands:
+                error = TooManyCommands()
+        answer = reply_to(error, in_hand=False)
+        if not isinstance(error, BadCommandError):
             if not isinstance(error, SpamdError):
                 self._context.observer.failed("session.failed", error)
             if answer.code < 500:  # not the client's fault, and our state is unknown: start anew
@@ -213,36 +186,34 @@ class Connection(SMTP):
             self._closing = True
         return answer
 
-    def _reset_timeout(self, duration: float | None = None) -> None:
-        """Do nothing: each wait sets its own deadline."""
-
     async def unknown(self, argument: str | None) -> None:  # noqa: ARG002 - called like all verbs
         """Answer a verb that does not exist."""
         self.bad_command()
-        await self.say(_UNKNOWN)
+        self.say(_UNKNOWN)
 
     # What a session is made of
 
-    async def say(self, answer: Reply) -> None:
+    def say(self, answer: Reply) -> None:
         """Answer the client; answers to pipelined commands are sent together."""
         self._out.append(answer.raw)
         if answer.code == 421:
             self._closing = True
         if self._closing or len(self._out) > COALESCED_REPLIES or not self.inbox.has_line:
-            await self.flush()
+            self._send()
 
     async def flush(self) -> None:
         """Send the replies kept back and wait until the client takes them."""
-        out = self._out
-        if self.transport is None or not out:
-            out.clear()
-            return
-        self.transport.write(out[0] if len(out) == 1 else b"".join(out))
-        out.clear()
+        if self._out:
+            self._send()
         if self._writable is not None:
-            self.watchdog.watch(self._context.relay.command_timeout_s)
+            self.watchdog.watch(self.options.command_timeout_s)
             await self._writable
             self.watchdog.calm()
+
+    def _send(self) -> None:
+        if self.transport is not None:
+            self.transport.write(b"".join(self._out))
+        self._out.clear()
 
     async def hang_up(self) -> None:
         """Send what is left to send and end the session."""
@@ -300,8 +271,7 @@ class Connection(SMTP):
         self.watchdog.stop()
         self._limit.stop()
         if self.transport is not None:
-            self.transport.close()
-            self.loop.call_later(LINGER_S, self.transport.abort)
+            self._close(self.transport)
         if self._ticket is not None:
             self._context.door.leave(self._ticket)
             self._ticket = None
@@ -364,7 +334,7 @@ class Connection(SMTP):
 
     def _use(self, transport: asyncio.Transport) -> None:
         """Read from and write to this transport from now on."""
-        self._writer = self._transport = self.transport = transport
+        self.transport = transport
         self.inbox.set_transport(transport)
 
     def _client_silent(self) -> None:
@@ -377,14 +347,11 @@ class Connection(SMTP):
         if self.transport is not None:
             self.transport.write(b"".join((*self._out, answer.raw)))
             self._out.clear()
-            self.transport.close()
-            self.loop.call_later(LINGER_S, self.transport.abort)
+            self._close(self.transport)
         self.inbox.feed_eof()
 
-
-_UNKNOWN = reply(500, "5.5.2 Command not recognized")
-
-
-def reply_line(status: str) -> Reply:
-    """Return a reply that aiosmtpd wrote as text."""
-    return Reply(int(status[:3]), status.encode("utf-8", "replace") + b"\r\n")
+    def _close(self, transport: asyncio.Transport) -> None:
+        """Close the connection; a client that does not take what is left to say is cut off."""
+        if self.encrypted or transport.get_write_buffer_size():
+            self.loop.call_later(LINGER_S, transport.abort)
+        transport.close()

@@ -13,6 +13,7 @@ from spamd.ports import Clock, Inspector, Observer, ReportDesk
 from spamd.relay.next_hops import NextHops
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.spool import Budget
+from spamd.relay.watchdog import Kennel
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -93,6 +94,7 @@ class RelayContext:
     clock: Clock
     budget: Budget
     door: Door
+    kennel: Kennel
     spawn: Spawn
     context: ssl.SSLContext | None = None
     desk: ReportDesk | None = None

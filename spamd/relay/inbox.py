@@ -27,6 +27,7 @@ class Inbox:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._buffer = bytearray()
+        self._searched = 0  # so far there is no end of a line
         self._sink: Callable[[bytes], bytes | None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._transport: asyncio.Transport | None = None
@@ -68,23 +69,23 @@ class Inbox:
     def clear(self) -> None:
         """Forget what was sent in clear before TLS (CVE-2011-0411)."""
         self._buffer.clear()
+        self._searched = 0
 
-    async def readuntil(self) -> bytes:
-        """Return the next command line with its CRLF.
+    def line(self) -> bytes | None:
+        """Return the next command line with its CRLF, None when `more` must come first.
 
         Raises:
             BadCommandError: it is none; it has been skipped.
-            ConnectionResetError: the client has gone.
         """
         buffer = self._buffer
-        start = 0
-        while (end := buffer.find(b"\n", start)) < 0:
-            start = len(buffer)
-            if start > LINE_BYTES:
-                buffer.clear()
-                start = 0
+        end = buffer.find(b"\n", self._searched)
+        if end < 0:
+            self._searched = len(buffer)
+            if self._searched > LINE_BYTES:
+                self.clear()
                 self._skipping = True
-            await self._more()
+            return None
+        self._searched = 0
         line = bytes(buffer[: end + 1])
         del buffer[: end + 1]
         if self._paused and len(buffer) < HIGH_WATER // 2:
@@ -100,7 +101,7 @@ class Inbox:
     @property
     def waiting(self) -> bool:
         """Tell whether somebody waits for the client, for a command line."""
-        return self._waiter is not None and self._sink is None
+        return self._waiter is not None and not self._waiter.done() and self._sink is None
 
     async def pour(self, sink: Callable[[bytes], bytes | None]) -> None:
         """Give blocks to `sink` until it returns what is no longer its own.
@@ -120,21 +121,23 @@ class Inbox:
         self._sink = sink
         try:
             while self._sink is not None:
-                await self._more()
+                await self.more()
         finally:
             self._sink = None
 
-    async def _more(self) -> None:
+    def more(self) -> asyncio.Future[None]:
+        """Return what is done once more has come.
+
+        Raises:
+            ConnectionResetError: the client has gone.
+        """
         if self._ended:
             raise ConnectionResetError("the client has gone")
         if self._paused:
             self._resume()
         self.turns += 1
         self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

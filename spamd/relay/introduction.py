@@ -59,11 +59,11 @@ class Introduction(Connection):
 
     async def _hello(self, argument: str | None, *, extended: bool, lmtp: bool) -> None:
         if lmtp is not self._listener.lmtp:
-            await self.say(_NOT_HERE)  # RFC 2033 §4.1
+            self.say(_NOT_HERE)  # RFC 2033 §4.1
             return
         helo = (argument or "").split(" ", 1)[0]
         if not helo or len(helo) > HELLO_BYTES:
-            await self.say(ARGUMENT)
+            self.say(ARGUMENT)
             return
         self.junk()
         self.forget()
@@ -71,9 +71,9 @@ class Introduction(Connection):
         answer = await self._greet_next_hop()
         if not answer.accepted:
             self.helo = None
-            await self.say(answer)
+            self.say(answer)
             return
-        await self.say(self._welcome())
+        self.say(self._welcome())
 
     async def _greet_next_hop(self) -> Reply:
         """Introduce the client to the next hop, on a fresh connection where there is none."""
@@ -98,12 +98,11 @@ class Introduction(Connection):
         )
         return Reply(250, offer(ours, capabilities or {}))
 
-    async def ready_next_hop(self) -> NextHopSession:
-        """Return the next hop's session; one that was lost between two mails is made anew."""
-        if self.next_hop is None or not self.next_hop.usable:
-            answer = await self._greet_next_hop()
-            if not answer.accepted or self.next_hop is None:
-                raise NextHopUnavailable("greeting refused")
+    async def new_next_hop(self) -> NextHopSession:
+        """Return another session at the next hop for one that was lost between two mails."""
+        answer = await self._greet_next_hop()
+        if not answer.accepted or self.next_hop is None:
+            raise NextHopUnavailable("greeting refused")
         return self.next_hop
 
     # The rest
@@ -111,38 +110,38 @@ class Introduction(Connection):
     async def smtp_NOOP(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Do nothing."""
         self.junk()
-        await self.say(OK)
+        self.say(OK)
 
     async def smtp_QUIT(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """End the session."""
-        await self.say(reply(221, "2.0.0 Bye"))
+        self.say(reply(221, "2.0.0 Bye"))
         await self.hang_up()
 
     async def smtp_VRFY(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Say that we do not know."""
         self.junk()
-        await self.say(reply(252, "2.0.0 Send some mail, we will try"))  # RFC 5321 §7.3
+        self.say(reply(252, "2.0.0 Send some mail, we will try"))  # RFC 5321 §7.3
 
     async def smtp_EXPN(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Refuse."""
         self.junk()
-        await self.say(_OFF)
+        self.say(_OFF)
 
     async def smtp_HELP(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Point to where help is."""
         self.junk()
-        await self.say(reply(214, "2.0.0 RFC 5321"))
+        self.say(reply(214, "2.0.0 RFC 5321"))
 
     async def smtp_STARTTLS(self, argument: str | None) -> None:  # noqa: N802
         """Turn on TLS (RFC 3207)."""
         if argument:
-            await self.say(ARGUMENT)
+            self.say(ARGUMENT)
         elif self.encrypted:
-            await self.say(reply(503, "5.5.1 TLS is on already"))
+            self.say(reply(503, "5.5.1 TLS is on already"))
         elif self._context.context is None:
-            await self.say(reply(454, "4.7.0 TLS is not available"))
+            self.say(reply(454, "4.7.0 TLS is not available"))
         else:
-            await self.say(reply(220, "2.0.0 Ready to start TLS"))
+            self.say(reply(220, "2.0.0 Ready to start TLS"))
             await self.flush()
             await self.start_tls()
             # RFC 3207 §4.2: everything learned from the client in clear is forgotten
@@ -156,21 +155,21 @@ class Introduction(Connection):
         offered = next_hop.capabilities if next_hop else None
         allowed = self._context.next_hop.auth and self.encrypted and self._extended
         if not allowed or next_hop is None or not offered or b"AUTH" not in offered:
-            await self.say(_OFF)
+            self.say(_OFF)
             return
         if self._login is not None or self.busy:
-            await self.say(reply(503, "5.5.1 Not now"))
+            self.say(reply(503, "5.5.1 Not now"))
             return
         line = b"AUTH " + (argument or "").encode("utf-8", "surrogateescape")
         answer = await next_hop.command(line)
         while answer.code == 334:
-            await self.say(answer)
+            self.say(answer)
             await self.flush()
             line = (await self.readuntil()).rstrip(b"\r\n")
             answer = await next_hop.command(line)
         if answer.accepted:
             self._login = ""
-        await self.say(answer)
+        self.say(answer)
 
     async def smtp_XCLIENT(self, argument: str | None) -> None:  # noqa: N802
         """Take a trusted client for another one."""
@@ -182,7 +181,7 @@ class Introduction(Connection):
         self.address, self.port = client.address, client.port
         self.helo = None
         self._drop_next_hop()
-        await self.say(reply(220, f"{self.hostname} {self.__ident__}"))
+        self.say(reply(220, f"{self.hostname} {self.__ident__}"))
 
     async def smtp_XFORWARD(self, argument: str | None) -> None:  # noqa: N802
         """Take who sent this message from a trusted client."""
@@ -190,19 +189,19 @@ class Introduction(Connection):
         if found is None:
             return
         self._forwarded.update(found)
-        await self.say(OK)
+        self.say(OK)
 
     async def _attributes(self, argument: str | None) -> dict[bytes, bytes] | None:
         """Return what a trusted client says of another; None when it was told no."""
         if not self.trusted:
-            await self.say(_FORBIDDEN)
+            self.say(_FORBIDDEN)
             return None
         if self.busy:
-            await self.say(NESTED)
+            self.say(NESTED)
             return None
         found = parse_attributes((argument or "").encode("utf-8", "surrogateescape"))
         if found is None or named_client(self.client(), found) is None:
-            await self.say(ARGUMENT)
+            self.say(ARGUMENT)
             return None
         return dict(found)
 

@@ -23,6 +23,7 @@ from spamd.relay.session import RelaySession
 from spamd.relay.sockets import BACKLOG, open_sockets
 from spamd.relay.spool import Budget
 from spamd.relay.urls import Listener, NextHopUrl
+from spamd.relay.watchdog import Kennel
 
 
 class Relay:
@@ -57,8 +58,9 @@ class Relay:
         hostname = options.hostname or socket.gethostname()
         self._options = options
         self._tls = tls
+        self._kennel = Kennel()
         try:
-            next_hops = NextHops(next_hop, hostname)
+            next_hops = NextHops(next_hop, hostname, self._kennel)
             context = server_context(tls)
         except ValueError as error:
             raise ConfigError(str(error)) from error
@@ -85,6 +87,7 @@ class Relay:
                 directory=options.spool_directory,
             ),
             door=Door(options),
+            kennel=self._kennel,
             spawn=self._spawn,
             context=context,
             desk=desk,
@@ -130,6 +133,7 @@ class Relay:
         if self._keeper is not None:
             await self._keeper
             self._keeper = None
+        self._kennel.stop()
         for path in self._paths:
             await asyncio.to_thread(Path(path).unlink, missing_ok=True)
 

@@ -21,6 +21,7 @@ from spamd.relay.outgoing import Outgoing
 from spamd.relay.replies import Reply, reply
 from spamd.relay.smtp import SmtpSession
 from spamd.relay.urls import NextHopUrl, Scheme, parse_next_hop
+from spamd.relay.watchdog import Kennel
 
 Urls = tuple[NextHopUrl, ...]
 _NOT_NOW = reply(451, "4.4.1 Mail can't be taken now for this recipient, please try again later")
@@ -90,9 +91,11 @@ class NextHops:
     Args:
         options: where and how.
         hostname: our own name.
+        kennel: of their time-outs.
     """
 
-    def __init__(self, options: NextHopOptions, hostname: str) -> None:
+    def __init__(self, options: NextHopOptions, hostname: str, kennel: Kennel) -> None:
+        self._kennel = kennel
         self._options = options
         self._hostname = hostname
         self._context = client_context(options)
@@ -151,7 +154,7 @@ class NextHops:
     def _session(self, url: NextHopUrl) -> SmtpSession | MaildirSession:
         if url.scheme is Scheme.MAILDIR:
             return MaildirSession(url, self._options, self._hostname)
-        return SmtpSession(url, self._options, self._hostname, self._context)
+        return SmtpSession(url, self._options, self._hostname, self._context, self._kennel)
 
 
 class RoutedSession:

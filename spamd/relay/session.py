@@ -10,7 +10,6 @@ not teach (`relay.report_networks`) it is mail like any other, for the next hop 
 Deliberately absent: BURL and BINARYMIME, since our next hops get DATA.
 """
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from spamd.message.envelope import Envelope
@@ -54,35 +53,37 @@ class RelaySession(Introduction):
         self._recipients: list[bytes] = []
         self._report: Label | None = None
         self._chunks: ChunkIntake | None = None
-        self._heart = Heart(self.loop, context.next_hop.keepalive_s)
+        self._heart = Heart(self.loop, context.kennel, context.next_hop.keepalive_s)
 
     # Envelope
 
     async def smtp_MAIL(self, argument: str | None) -> None:  # noqa: N802
         """Begin a transaction, if the next hop does."""
         if self.helo is None:
-            await self.say(_HELLO_FIRST)
+            self.say(_HELLO_FIRST)
             return
         if self._mail is not None:
-            await self.say(NESTED)
+            self.say(NESTED)
             return
         if self._context.tls.required and not self.encrypted:
-            await self.say(_TLS_FIRST)
+            self.say(_TLS_FIRST)
             return
         wire = (argument or "").encode("utf-8", "surrogateescape")
         path = parse_path(wire)
         if path is None:
-            await self.say(ARGUMENT)
+            self.say(ARGUMENT)
             return
-        next_hop = await self.ready_next_hop()
+        next_hop = self.next_hop
+        if next_hop is None or not next_hop.usable:
+            next_hop = await self.new_next_hop()
         refusal = self._refusal(path, next_hop)
         if refusal is not None:
-            await self.say(refusal)
+            self.say(refusal)
             return
         answer = await next_hop.mail(wire)
         if answer.accepted:
             self._mail = path
-        await self.say(answer)
+        self.say(answer)
 
     def _refusal(self, path: Path, next_hop: NextHopSession) -> Reply | None:
         """Return why we refuse a sender ourselves, which is seldom."""
@@ -103,29 +104,29 @@ class RelaySession(Introduction):
     async def smtp_RCPT(self, argument: str | None) -> None:  # noqa: N802
         """Ask the next hop for a recipient."""
         if self._mail is None or self.next_hop is None:
-            await self.say(_NO_SENDER if self.helo else _HELLO_FIRST)
+            self.say(_NO_SENDER if self.helo else _HELLO_FIRST)
             return
         if len(self._recipients) >= self._context.relay.max_recipients:
-            await self.say(_TOO_MANY)
+            self.say(_TOO_MANY)
             return
         if self._recipients and self._one_only:
-            await self.say(_ONE_ONLY)
+            self.say(_ONE_ONLY)
             return
         wire = (argument or "").encode("utf-8", "surrogateescape")
         if not wire:
-            await self.say(ARGUMENT)
+            self.say(ARGUMENT)
             return
         path = parse_path(wire)
         address = path.address if path else wire
         report = self._reported(address)
         if self._recipients and report is not self._report:
-            await self.say(_ONE_ONLY)
+            self.say(_ONE_ONLY)
             return
         answer = _REPORT if report is not None else await self.next_hop.rcpt(wire, path)
         if answer.accepted:
             self._recipients.append(address)
             self._report = report
-        await self.say(answer)
+        self.say(answer)
 
     def _reported(self, address: bytes) -> "Label | None":
         """Return what mail to a report address teaches; None where this client may not teach."""
@@ -146,30 +147,30 @@ class RelaySession(Introduction):
     async def smtp_RSET(self, argument: str | None) -> None:  # noqa: N802
         """End the transaction."""
         if argument:
-            await self.say(ARGUMENT)
+            self.say(ARGUMENT)
             return
         self.junk()
         if self._mail is not None and self.next_hop is not None:
             self.forget()
             await self.next_hop.reset()
         self.forget()
-        await self.say(OK)
+        self.say(OK)
 
     # Content
 
     async def smtp_DATA(self, argument: str | None) -> None:  # noqa: N802
         """Take a message and answer for it."""
         if argument:
-            await self.say(ARGUMENT)
+            self.say(ARGUMENT)
         elif self._mail is None or self._chunks is not None:
-            await self.say(_NO_SENDER if self._chunks is None else NESTED)
+            self.say(_NO_SENDER if self._chunks is None else NESTED)
         elif not self._recipients:
-            await self.say(self._no_recipients)
+            self.say(self._no_recipients)
         else:
-            await self.say(_START)
+            self.say(_START)
             await self.flush()
-            intake = DataIntake(self._context.budget, self._context.relay.max_message_bytes)
-            with self._heart.beating(self.next_hop), closing(intake):
+            intake = DataIntake(self._context.budget, self.options.max_message_bytes)
+            with self._heart.beating(self.next_hop), intake:
                 await Receiving(self, intake).data(intake)
                 await self._hand_over(intake)
 
@@ -183,13 +184,13 @@ class RelaySession(Introduction):
         last = words[1:] == ["LAST"]
         if not words or not words[0].isdecimal() or len(words) > 1 + last:
             # How much follows is unknown, so nothing after this can be understood.
-            await self.say(reply_to(FramingError(), in_hand=False))
+            self.say(reply_to(FramingError(), in_hand=False))
             await self.hang_up()
             return
         size = int(words[0])
         if not self._recipients:
             await Receiving(self, None).chunk(size, lambda _: None)
-            await self.say(_NO_SENDER if self._mail is None else self._no_recipients)
+            self.say(_NO_SENDER if self._mail is None else self._no_recipients)
             return
         relay = self._context.relay
         chunks = self._chunks = self._chunks or ChunkIntake(
@@ -201,17 +202,17 @@ class RelaySession(Introduction):
             await self._refuse(chunks.fault)
         elif last:
             chunks.last()
-            with self._heart.beating(self.next_hop), closing(chunks):
+            with self._heart.beating(self.next_hop), chunks:
                 await self._hand_over(chunks)
         else:
-            await self.say(reply(250, f"2.0.0 {size} octets"))
+            self.say(reply(250, f"2.0.0 {size} octets"))
 
     async def _refuse(self, fault: Exception) -> None:
         """Answer a failed transaction before its end."""
         self.forget()
         if self.next_hop is not None and self.next_hop.usable:
             await self.next_hop.reset()
-        await self.say(reply_to(fault, in_hand=True))
+        self.say(reply_to(fault, in_hand=True))
 
     async def _hand_over(self, intake: Intake) -> None:
         """Judge a complete message, hand it on and answer for it."""
@@ -230,7 +231,7 @@ class RelaySession(Introduction):
         else:
             replies = [await hand_over.learn(intake, report)]
         for answer in final_replies(replies, len(recipients), lmtp=self._listener.lmtp):
-            await self.say(answer)
+            self.say(answer)
         if not next_hop.usable:
             await self.hang_up()
 

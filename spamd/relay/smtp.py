@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 
-from spamd.errors import NextHopRefused, NextHopUnavailable, RemoteProtocolError
+from spamd.errors import DeadlineExceeded, NextHopRefused, NextHopUnavailable, RemoteProtocolError
 from spamd.message.envelope import Client
 from spamd.relay.capabilities import Capabilities, parse_capabilities
 from spamd.relay.commands import Path, understood
@@ -21,6 +21,7 @@ from spamd.relay.options import NextHopOptions, NextHopTls
 from spamd.relay.outgoing import Outgoing
 from spamd.relay.replies import NextHopLost, NextHopTlsFailed, Reply, reply
 from spamd.relay.urls import NextHopUrl
+from spamd.relay.watchdog import Kennel, TimeLimit
 from spamd.relay.wire import Wire
 
 _ACCEPTED_LATER = reply(421, "4.3.2 Mail can't be taken now, please try again later")
@@ -34,6 +35,7 @@ class SmtpSession:
         options: time-outs, TLS, identity.
         hostname: our own name.
         context: for STARTTLS; None never uses it.
+        kennel: of its time-outs.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class SmtpSession:
         options: NextHopOptions,
         hostname: str,
         context: ssl.SSLContext | None,
+        kennel: Kennel,
     ) -> None:
         self.url = url
         self.capabilities: Capabilities | None = None
@@ -49,7 +52,9 @@ class SmtpSession:
         self._hostname = hostname
         self._context = context
         self._encrypted = False
-        self._wire = Wire(asyncio.get_running_loop())
+        self._loop = asyncio.get_running_loop()
+        self._kennel = kennel
+        self._wire = Wire(self._loop, kennel)
         self._client: Client | None = None
         self._delivering = False
 
@@ -71,15 +76,18 @@ class SmtpSession:
             NextHopRefused: the banner is a refusal that the client may see.
         """
         options = self._options
-        loop = asyncio.get_running_loop()
+        loop = self._loop
+        limit = TimeLimit(loop, self._kennel)
         try:
-            async with asyncio.timeout(options.connect_timeout_s):
+            with limit.of(options.connect_timeout_s):
                 if self.url.path:
                     await loop.create_unix_connection(lambda: self._wire, self.url.path)
                 else:
                     await loop.create_connection(lambda: self._wire, self.url.host, self.url.port)
-        except (OSError, TimeoutError) as error:
+        except (OSError, DeadlineExceeded) as error:
             raise NextHopUnavailable(f"can't connect to {self.url}") from error
+        finally:
+            limit.stop()
         if options.proxy_protocol and not self.url.path:
             peer = self._wire.transport.get_extra_info("peername")
             self._wire.transport.write(proxy_header(client, peer[:2]))
@@ -169,21 +177,20 @@ class SmtpSession:
                 raise RemoteProtocolError(f"{answer.code} to DATA")
             self._wire.tell(b"RSET\r\n")
             return [answer] * count
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
+        deadline = self._loop.time() + timeout_s
         try:
             whole = outgoing.whole
             if whole is None:
                 await self._wire.pour(outgoing.blocks(), options.block_timeout_s)
                 whole = b".\r\n"
-            last = await self._wire.ask(whole, deadline - loop.time(), further=count - 1)
+            last = await self._wire.ask(whole, deadline - self._loop.time(), further=count - 1)
             first = self._final(last)
         except BaseException:
             self._wire.abort()  # never let a part pass for the whole
             raise
         if count == 1:
             return [first]
-        return [first, *await self._further(count - 1, deadline - loop.time())]
+        return [first, *await self._further(count - 1, deadline - self._loop.time())]
 
     def close(self) -> None:
         """End the session."""
@@ -232,7 +239,7 @@ class SmtpSession:
                 raise
             # Opportunistic TLS is no promise; the handshake has spoilt the connection.
             self._context = None
-            self._wire = Wire(asyncio.get_running_loop())
+            self._wire = Wire(self._loop, self._kennel)
             await self.open(client)
         return await self._hello(client, extended=extended)
 

@@ -1,73 +1,113 @@
-"""One timer per connection for all of its time-outs.
+"""All time-outs of a relay by one timer of the event loop.
 
-Setting a deadline is an assignment; the timer of the event loop re-arms itself when it fires too
-early. A `wait_for` around each command would cost 5 to 12 µs a command, about half of what a whole
-message costs.
+Setting a deadline is an assignment. A timer of its own for each wait would cost 5 to 12 µs a
+command, about half of what a whole message costs; one for each session would cost a session of one
+message a tenth of its CPU.
 """
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from typing import Protocol, Self
 
 from spamd.errors import DeadlineExceeded
 
 
-class Watchdog:
-    """Calls `bark` once the deadline set last has passed; `calm` takes the deadline away."""
+class Kennel:
+    """Wakes the watchdogs that are due; its timer is never later than the first of them."""
 
-    __slots__ = ("_bark", "_deadline", "_loop", "_timer")
+    __slots__ = ("_dogs", "_timer", "due")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, bark: Callable[[], None]) -> None:
-        self._loop = loop
-        self._bark = bark
-        self._deadline: float | None = None
+    def __init__(self) -> None:
+        self._dogs: set[Watchdog] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self.due = inf
 
-    def watch(self, timeout_s: float) -> None:
-        """Set the deadline, in seconds from now; it replaces the one before."""
-        deadline = self._deadline = self._loop.time() + timeout_s
-        if self._timer is not None:
-            if self._timer.when() <= deadline:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._fire)
+    def enter(self, dog: "Watchdog") -> None:
+        """Look after a watchdog from now on."""
+        self._dogs.add(dog)
 
-    def calm(self) -> None:
-        """Take the deadline away; the timer stays and finds nothing to do."""
-        self._deadline = None
+    def leave(self, dog: "Watchdog") -> None:
+        """Look after a watchdog no longer."""
+        self._dogs.discard(dog)
+
+    def arm(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        """Set the timer."""
+        self.stop()
+        self.due = due
+        self._timer = loop.call_at(due, self._fire, loop)
 
     def stop(self) -> None:
-        """End the timer for good."""
-        self._deadline = None
+        """Take the timer away."""
+        self.due = inf
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _fire(self) -> None:
-        self._timer = None
-        if self._deadline is None:
-            return
-        if self._deadline > self._loop.time():
-            self._timer = self._loop.call_at(self._deadline, self._fire)
-            return
-        self._deadline = None
+    def _fire(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.stop()
+        now = loop.time()
+        try:
+            for dog in list(self._dogs):
+                if dog.deadline <= now:
+                    dog.wake()
+        finally:
+            due = min((dog.deadline for dog in self._dogs), default=inf)
+            if due < self.due:
+                self.arm(loop, due)
+
+
+class Watchdog:
+    """Calls `bark` once the deadline set last has passed; `calm` takes the deadline away."""
+
+    __slots__ = ("_bark", "_inside", "_kennel", "_loop", "deadline")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, kennel: Kennel, bark: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._kennel = kennel
+        self._bark = bark
+        self._inside = False
+        self.deadline = inf
+
+    def watch(self, timeout_s: float) -> None:
+        """Set the deadline, in seconds from now; it replaces the one before."""
+        self.deadline = deadline = self._loop.time() + timeout_s
+        if not self._inside:
+            self._inside = True
+            self._kennel.enter(self)
+        if deadline < self._kennel.due:
+            self._kennel.arm(self._loop, deadline)
+
+    def calm(self) -> None:
+        """Take the deadline away; the timer stays and finds nothing to do."""
+        self.deadline = inf
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self.deadline = inf
+        self._inside = False
+        self._kennel.leave(self)
+
+    def wake(self) -> None:
+        """Bark, for the deadline has passed."""
+        self.deadline = inf
         self._bark()
 
 
 class TimeLimit:
     """A time limit on a `with` block of the session's task, as `asyncio.timeout` is one.
 
-    It shares the lazy timer of `Watchdog`, so that a message whose verdict comes at once pays for
-    two assignments instead of a timer.
-
     Raises:
         DeadlineExceeded: out of the block, when the time is up.
     """
 
-    __slots__ = ("_over", "_task", "_timeout_s", "_watchdog")
+    __slots__ = ("_loop", "_over", "_task", "_timeout_s", "_watchdog")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._watchdog = Watchdog(loop, self._end)
+    def __init__(self, loop: asyncio.AbstractEventLoop, kennel: Kennel) -> None:
+        self._loop = loop
+        self._watchdog = Watchdog(loop, kennel, self._end)
         self._task: asyncio.Task[object] | None = None
         self._timeout_s = 0.0
         self._over = False
@@ -80,7 +120,7 @@ class TimeLimit:
     def __enter__(self) -> None:
         """Begin to count."""
         self._over = False
-        self._task = asyncio.current_task()
+        self._task = asyncio.current_task(self._loop)
         self._watchdog.watch(self._timeout_s)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -88,10 +128,10 @@ class TimeLimit:
         self._watchdog.calm()
         ours = self._over and self._task is not None and self._task.uncancel() <= 0
         if ours and kind is asyncio.CancelledError:
-            raise DeadlineExceeded("the time for the verdict is up")
+            raise DeadlineExceeded("time is up")
 
     def stop(self) -> None:
-        """End the timer for good."""
+        """Limit no more."""
         self._watchdog.stop()
 
     def _end(self) -> None:
@@ -101,46 +141,36 @@ class TimeLimit:
 
 
 class Heart:
-    """Keeps the next hop awake while a message arrives or is judged.
+    """Keeps the next hop awake while a message arrives or is judged."""
 
-    One timer per session, not per message: it ticks on while there is something to keep alive, and
-    ends by itself when there is not.
-    """
+    __slots__ = ("_interval_s", "_next_hop", "_watchdog")
 
-    __slots__ = ("_interval_s", "_loop", "_next_hop", "_timer")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, interval_s: float) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, kennel: Kennel, interval_s: float) -> None:
         self._interval_s = interval_s
         self._next_hop: Sleeper | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._watchdog = Watchdog(loop, kennel, self._beat)
 
     def beating(self, next_hop: "Sleeper | None") -> Self:
         """Keep `next_hop` awake inside a `with` block."""
         self._next_hop = next_hop
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._interval_s, self._tick)
         return self
 
     def __enter__(self) -> None:
-        """Go on beating."""
+        """Begin to beat."""
+        self._watchdog.watch(self._interval_s)
 
     def __exit__(self, *_: object) -> None:
         """Rest."""
-        self._next_hop = None
+        self._watchdog.calm()
 
     def stop(self) -> None:
-        """End the timer for good."""
-        self._next_hop = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Beat no more."""
+        self._watchdog.stop()
 
-    def _tick(self) -> None:
-        self._timer = None
+    def _beat(self) -> None:
         if self._next_hop is not None:
             self._next_hop.keep_alive()
-            self._timer = self._loop.call_later(self._interval_s, self._tick)
+        self._watchdog.watch(self._interval_s)
 
 
 class Sleeper(Protocol):

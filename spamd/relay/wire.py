@@ -18,7 +18,7 @@ from typing import cast
 
 from spamd.errors import RemoteProtocolError, SpamdError
 from spamd.relay.replies import NextHopLost, NextHopTlsFailed, Reply
-from spamd.relay.watchdog import Watchdog
+from spamd.relay.watchdog import Kennel, Watchdog
 
 REPLY_LINE_BYTES = 2048  # RFC 5321 §4.5.3.1.5 says 512; some next hops are talkative
 REPLY_LINES = 100
@@ -28,7 +28,7 @@ _LINE = re.compile(rb"([2-5][0-9][0-9])(?:([ -])[^\r\n]*)?\r\n")
 class Wire(asyncio.Protocol):
     """One connection to the next hop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, kennel: Kennel) -> None:
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._awaited: deque[asyncio.Future[Reply] | None] = deque()
@@ -36,7 +36,7 @@ class Wire(asyncio.Protocol):
         self._buffer = b""
         self._goodbye: Reply | None = None
         self._fault: SpamdError | None = None
-        self._watchdog = Watchdog(loop, self._silent)
+        self._watchdog = Watchdog(loop, kennel, self._silent)
         self._writable: asyncio.Future[None] | None = None
 
     @property
@@ -89,15 +89,22 @@ class Wire(asyncio.Protocol):
         if self._fault is not None:
             raise self._fault
         self.transport.write(line)
-        for _ in range(unheard):
-            self._awaited.append(None)
+        if unheard:
+            self._awaited.extend([None] * unheard)
         first = self._expected()
-        self._due.extend(self._expected() for _ in range(further))
-        return await self._reply(first, timeout_s)
+        if further:
+            self._due.extend([self._expected() for _ in range(further)])
+        self._watchdog.watch(timeout_s)
+        return await first
 
     async def further(self, timeout_s: float) -> Reply:
         """Return the next of the replies that were announced to `ask`."""
-        return await self._reply(self._due.popleft(), timeout_s)
+        future = self._due.popleft()
+        if not future.done():
+            if self._fault is not None:
+                raise self._fault
+            self._watchdog.watch(timeout_s)
+        return await future
 
     def tell(self, line: bytes) -> None:
         """Send one command whose reply nobody waits for."""
@@ -138,7 +145,11 @@ class Wire(asyncio.Protocol):
         """Cut what came into replies and hand them out."""
         if self._fault is not None:
             return
-        self._buffer = text = self._buffer + data if self._buffer else data
+        usual = _LINE.fullmatch(data) if not self._buffer else None  # one reply of one line
+        if usual and usual[2] != b"-" and len(data) <= REPLY_LINE_BYTES:
+            self._answered(Reply(int(usual[1]), data))
+            return
+        self._buffer = text = self._buffer + data
         start = at = 0
         lines = 0
         while match := _LINE.match(text, at):
@@ -187,13 +198,6 @@ class Wire(asyncio.Protocol):
         future: asyncio.Future[Reply] = self._loop.create_future()
         self._awaited.append(future)
         return future
-
-    async def _reply(self, future: asyncio.Future[Reply], timeout_s: float) -> Reply:
-        if not future.done():
-            if self._fault is not None:
-                raise self._fault
-            self._watchdog.watch(timeout_s)
-        return await future
 
     def _answered(self, reply: Reply) -> None:
         if not self._awaited:

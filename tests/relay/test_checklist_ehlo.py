@@ -146,10 +146,11 @@ async def test_smtp_e10_other_verbs(line: bytes, answer: bytes) -> None:
         assert (await (await running.talk()).say(line)).startswith(answer)
 
 
-async def test_too_many_wrong_commands_end_the_session() -> None:
+@pytest.mark.parametrize("line", [b"XYZZY", b"NOOP \x01", b""])
+async def test_too_many_wrong_commands_end_the_session(line: bytes) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, max_bad_commands=3) as running:
         talk = await running.talk()
-        answers = [await talk.say(b"XYZZY") for _ in range(4)]
+        answers = [await talk.say(line) for _ in range(4)]
         assert [answer[:3] for answer in answers] == [b"500", b"500", b"500", b"421"]
         assert await talk.rest() == b""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from spamd.relay.watchdog import Kennel
 from spamd.relay.wire import Wire
 
 
@@ -20,14 +21,14 @@ class FakeTransport(asyncio.Transport):
 
 
 async def test_a_banner_that_comes_before_anybody_asks_is_the_banner() -> None:
-    wire = Wire(asyncio.get_running_loop())
+    wire = Wire(asyncio.get_running_loop(), Kennel())
     wire.connection_made(FakeTransport())
     wire.data_received(b"220 next.test ESMTP\r\n")
     assert (await wire.greeting(1)).raw == b"220 next.test ESMTP\r\n"
 
 
 async def test_all_final_replies_of_lmtp_may_come_in_one_piece() -> None:
-    wire = Wire(asyncio.get_running_loop())
+    wire = Wire(asyncio.get_running_loop(), Kennel())
     wire.connection_made(FakeTransport())
     wire.data_received(b"220 next.test LMTP\r\n")
     await wire.greeting(1)
@@ -39,7 +40,7 @@ async def test_all_final_replies_of_lmtp_may_come_in_one_piece() -> None:
 
 
 async def test_a_reply_that_nothing_was_asked_for_ends_the_connection() -> None:
-    wire = Wire(asyncio.get_running_loop())
+    wire = Wire(asyncio.get_running_loop(), Kennel())
     wire.connection_made(FakeTransport())
     wire.data_received(b"220 next.test ESMTP\r\n250 and more\r\n")
     await wire.greeting(1)
