@@ -1,23 +1,24 @@
-"""One connection of a client: aiosmtpd's protocol on our own plumbing.
+"""One connection of a client: aiosmtpd's dispatcher on our own plumbing.
 
-As in aiosmtpd's `SMTP` a task reads lines (`_handle_client`), calls `smtp_VERB` and asks
-`handle_exception` what an error means; how that is done is ours, for the reasons that follow. Its
-constructor looks at the whole class anew for each connection (230 µs), its loop decodes and logs
-each line (E-026); its timer cuts a message that arrives steadily; a half-close cancels a message in
-flight; an exception becomes a permanent 500 with its text. Here each wait has its own deadline and
-a timed-out client reads 421; a client that has sent everything and closed its side still gets its
-replies; a fault of ours is 421.
+aiosmtpd's `SMTP` reads lines and calls `smtp_VERB`; everything around it is ours, for the reasons
+that follow. Its constructor looks at the whole class anew for each connection (230 µs); its timer
+cuts a message that arrives steadily; a half-close cancels a message in flight; an exception becomes
+a permanent 500 with its text. Here each wait has its own deadline and a timed-out client reads 421;
+a client that has sent everything and closed its side still gets its replies; a fault of ours is
+421.
 
 Replies of pipelined commands leave together (RFC 2920 §3.2). Once the message is being handed on
 (`committing`), the loss of the client no longer stops it.
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-from aiosmtpd.smtp import SMTP
+import aiosmtpd.smtp
+from aiosmtpd.smtp import SMTP, Session
 
 from spamd.errors import SpamdError
 from spamd.relay.context import RelayContext
@@ -42,21 +43,65 @@ LINGER_S = 5.0
 COALESCED_REPLIES = 500
 """Replies kept back at most while further commands are waiting: 20 KB."""
 
-_UNKNOWN = reply(500, "5.5.2 Command not recognized")
 
 Verb = Callable[[str | None], Coroutine[Any, Any, None]]
+
+
+def _no_log(*_: object) -> None:
+    """Log nothing: command lines hold addresses and secrets; two regexes a line cost 4 % CPU."""
+
+
+cast("Any", aiosmtpd.smtp).sanitized_log = _no_log
+logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # it names addresses; ours does not
+
+
+class _Verbs:
+    """aiosmtpd's table of commands, looked up on the class instead of built for each connection."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    def get(self, verb: str) -> Verb:
+        found: Verb = getattr(self._connection, f"smtp_{verb}", self._connection.unknown)
+        return found
+
+
+class _Unlimited:
+    """Sizes of commands are the inbox's affair."""
+
+    def __getitem__(self, verb: str) -> int:
+        return 1 << 30
 
 
 class Connection(SMTP):
     """The part of a session that is not about mail."""
 
+    # aiosmtpd's names for things of ours that do the same work
+    _reader: Any
+    _writer: Any
+    _transport: Any
+    _smtp_methods: Any
+    command_size_limits: Any
+
     def __init__(self, context: RelayContext, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
+        # What SMTP.__init__ sets and its dispatcher reads, without looking at the class each time.
         asyncio.StreamReaderProtocol.__init__(self, cast("Any", None), None, loop)
         self.__ident__ = "LMTP" if listener.lmtp else "ESMTP"
+        self.command_size_limits = _Unlimited()
+        self._smtp_methods = _Verbs(self)
+        self._reader = self
         self.loop = loop
         self.hostname = context.hostname
+        self.enable_SMTPUTF8 = True
+        self.event_handler = None
+        self.require_starttls = None
+        self.session: Session | None = None
         self.transport: asyncio.Transport | None = None
+        self._proxy_timeout = None
+        self._tls_handshake_okay = True
+        self._tls_protocol = None
+        self._enforce_call_limit = False
         self._handler_coroutine: asyncio.Task[None] | None = None
 
         self._context = context
@@ -89,6 +134,8 @@ class Connection(SMTP):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.address, self.port = peer[0].partition("%")[0], peer[1]
+        self.session = Session(self.loop)
+        self.session.extended_smtp = True
         self._ticket = self._context.door.enter(self.address)
         if self._ticket is None or self._context.draining:
             refusal = ShuttingDown() if self._context.draining else TooManyConnections()
@@ -127,10 +174,52 @@ class Connection(SMTP):
             self._writable.set_result(None)
         self._writable = None
 
-    # From line to command
+    # What aiosmtpd's dispatcher calls
 
     async def readuntil(self) -> bytes:
-        """Return the next command line, within the limits on talk without mail."""
+        """Return the next command line.
+
+        Raises:
+            BadCommandError: nothing that begins so is a command; aiosmtpd would not count it.
+        """
+        line = await self.next_line()
+        if line[:1].isspace() or not (line.isascii() or line.partition(b" ")[0].isascii()):
+            raise BadCommandError("no command")
+        return line
+
+    async def push(self, status: Any) -> None:
+        """Answer; aiosmtpd's own greeting comes as text without CRLF."""
+        self.say(status if isinstance(status, Reply) else reply_line(status))
+
+    async def handle_exception(self, error: Exception) -> Any:
+        """Return the reply to an exception that a command raised."""
+        self.watchdog.calm()
+        if isinstance(error, BadCommandError):
+            self._bad_commands += 1
+            if self._bad_commands > self.options.max_bad_commands:
+                error = TooManyCommands()
+        answer = reply_to(error, in_hand=False)
+        if not isinstance(error, BadCommandError):
+            if not isinstance(error, SpamdError):
+                self._context.observer.failed("session.failed", error)
+            if answer.code < 500:  # not the client's fault, and our state is unknown: start anew
+                answer = reply(421, answer.raw[4:-2].decode("ascii", "replace"))
+        if answer.code == 421:
+            self._closing = True
+        return answer
+
+    def _reset_timeout(self, duration: float | None = None) -> None:
+        """Do nothing: each wait sets its own deadline."""
+
+    async def unknown(self, argument: str | None) -> None:  # noqa: ARG002 - called like all verbs
+        """Answer a verb that does not exist."""
+        self.bad_command()
+        self.say(_UNKNOWN)
+
+    # What a session is made of
+
+    async def next_line(self) -> bytes:
+        """Return the next line with its CRLF, within the limits on talk without mail."""
         if self._closing:
             raise ConnectionResetError("closed by us")
         options = self.options
@@ -152,46 +241,6 @@ class Connection(SMTP):
                 line = inbox.line()
             self.watchdog.calm()
         return line
-
-    async def _handle_client(self) -> None:
-        """Greet the client, then do what it asks for until one of us has gone."""
-        self.say(reply(220, f"{self.hostname} {self.__ident__}"))
-        while self.transport is not None:
-            try:
-                line = await self.readuntil()
-                verb, _, argument = line[:-2].partition(b" ")
-                command: Verb = getattr(
-                    self, "smtp_" + verb.decode("ascii", "replace").upper(), self.unknown
-                )
-                await command(str(argument.strip(), "utf-8", "surrogateescape"))
-            except ConnectionResetError:
-                raise
-            except Exception as error:  # noqa: BLE001 - the border around one command
-                self.say(await self.handle_exception(error))
-
-    async def handle_exception(self, error: Exception) -> Any:
-        """Return the reply to an exception that a command raised."""
-        self.watchdog.calm()
-        if isinstance(error, BadCommandError):
-            self._bad_commands += 1
-            if self._bad_commands > self.options.max_bad_commands:
-                error = TooManyCommands()
-        answer = reply_to(error, in_hand=False)
-        if not isinstance(error, BadCommandError):
-            if not isinstance(error, SpamdError):
-                self._context.observer.failed("session.failed", error)
-            if answer.code < 500:  # not the client's fault, and our state is unknown: start anew
-                answer = reply(421, answer.raw[4:-2].decode("ascii", "replace"))
-        if answer.code == 421:
-            self._closing = True
-        return answer
-
-    async def unknown(self, argument: str | None) -> None:  # noqa: ARG002 - called like all verbs
-        """Answer a verb that does not exist."""
-        self.bad_command()
-        self.say(_UNKNOWN)
-
-    # What a session is made of
 
     def say(self, answer: Reply) -> None:
         """Answer the client; answers to pipelined commands are sent together."""
@@ -334,7 +383,7 @@ class Connection(SMTP):
 
     def _use(self, transport: asyncio.Transport) -> None:
         """Read from and write to this transport from now on."""
-        self.transport = transport
+        self._writer = self._transport = self.transport = transport
         self.inbox.set_transport(transport)
 
     def _client_silent(self) -> None:
@@ -355,3 +404,11 @@ class Connection(SMTP):
         if self.encrypted or transport.get_write_buffer_size():
             self.loop.call_later(LINGER_S, transport.abort)
         transport.close()
+
+
+def reply_line(status: str) -> Reply:
+    """Return a reply that aiosmtpd wrote as text."""
+    return Reply(int(status[:3]), status.encode("utf-8", "replace") + b"\r\n")
+
+
+_UNKNOWN = reply(500, "5.5.2 Command not recognized")

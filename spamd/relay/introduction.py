@@ -165,7 +165,7 @@ class Introduction(Connection):
         while answer.code == 334:
             self.say(answer)
             await self.flush()
-            line = (await self.readuntil()).rstrip(b"\r\n")
+            line = (await self.next_line()).rstrip(b"\r\n")
             answer = await next_hop.command(line)
         if answer.accepted:
             self._login = ""

@@ -284,6 +284,21 @@ async def test_smtp_t08_auth_is_passed_through_under_tls_only(
         assert "c2VjcmV0" not in caplog.text  # F13
 
 
+async def test_smtp_t08_an_empty_answer_to_a_challenge_goes_on_too(
+    tls: TlsOptions, trust: ssl.SSLContext
+) -> None:
+    hop = ScriptedNextHop(extensions=[*FULL, b"AUTH CRAM-MD5"], answers={"AUTH": b"334 \r\n"})
+    async with hop, relay(hop.url, tls=tls, next_hop={"auth": True}) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test")
+        await talk.say(b"STARTTLS")
+        await start_tls(talk, trust)
+        assert b"AUTH" in await talk.say(b"EHLO c.test")
+        assert await talk.say(b"AUTH CRAM-MD5") == b"334 \r\n"
+        assert await talk.say(b"") == b"250 2.0.0 ok\r\n"
+        assert hop.commands[-1] == b""
+
+
 # PROXY
 
 TRUSTED: dict[str, Any] = {"trusted_networks": ("127.0.0.0/8",), "proxy_protocol": True}
