@@ -16,13 +16,13 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 @contextmanager
 def nobody() -> Iterator[None]:
     """Have the rights of nobody inside a block."""
-    os.setegid(NOBODY)
-    os.seteuid(NOBODY)
+    os.setresgid(NOBODY, NOBODY, 0)
+    os.setresuid(NOBODY, NOBODY, 0)
     try:
         yield
     finally:
-        os.seteuid(0)
-        os.setegid(0)
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
 
 
 def closed(folder: Path) -> Path:
