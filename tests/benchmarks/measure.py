@@ -43,6 +43,11 @@ class Spread:
         )
 
 
+def installed() -> dict[str, str]:
+    """Return the environment of a command that is timed: what is installed has its bytecode."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def tree(pid: int) -> list[int]:
     """Return a process and all its living descendants."""
     parents: dict[int, list[int]] = {}

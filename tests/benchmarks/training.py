@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spamd.evaluation.index import read_index
 from spamd.sample import Label
-from tests.benchmarks.measure import corpora, table
+from tests.benchmarks.measure import corpora, installed, table
 
 
 def spamd(arguments: Sequence[str], database: Path) -> float:
@@ -17,7 +17,7 @@ def spamd(arguments: Sequence[str], database: Path) -> float:
     started = time.monotonic()
     subprocess.run(
         [sys.executable, "-m", "spamd", *arguments, "--set", f"database.url=sqlite:///{database}"],
-        check=False, stdout=subprocess.DEVNULL, timeout=900,
+        check=False, stdout=subprocess.DEVNULL, timeout=900, env=installed(),
     )  # fmt: skip
     return time.monotonic() - started
 
