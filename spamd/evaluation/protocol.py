@@ -4,8 +4,8 @@
     delayed   the label of a message arrives only after `delay` further messages
     cross     k-fold: judge each fold after learning all others
 
-Each goes the product's own way: `bayes.Model.weigh` → `bayes.decision.decide` → `bayes.learning`, in
-memory, over the samples of `message.features.extract`. A head's own verdict is what the decision
+Each goes the product's own way: `bayes.Model.weigh` → `bayes.decision.decide` → `bayes.learning`,
+in memory, over the samples of `message.features.extract`. A head's own verdict is what the decision
 makes of its score taken for log-odds.
 
     result = evaluate(read_index(path), EvaluationOptions(), BayesOptions(), TokenizerOptions())

@@ -6,9 +6,10 @@ the words at hand; `commit` writes the differences between it and what was there
 `change` row that tells other processes what to fetch again.
 
 Reading less is what makes it quick. The counts of the words come from this process' snapshot when
-it stands at the current revision, or when there are so many words that loading everything costs
-less than looking them up; else they are looked up. Facts, gram table, fusion and the scores of the
-last lessons are kept from one unit of work to the next, as long as nobody else wrote in between.
+it stands at the current revision, or once so many were asked for that loading everything costs no
+more than looking them up did; else they are looked up. Facts, gram table, fusion and the scores of
+the last lessons are kept from one unit of work to the next, as long as nobody else wrote in
+between.
 """
 
 import asyncio
@@ -61,9 +62,10 @@ class Kept:
 class Resident:
     """What a process keeps in memory between its units of work.
 
-    kept   taken out while a transaction changes it, so that one that fails leaves nothing behind
-    turn   held by the one unit of work that may run: they would only wait for each other in the
-           database, each with a connection
+    kept        taken out while a transaction changes it, so that one that fails leaves nothing
+    asked_for   words that were asked for so far
+    turn        held by the one unit of work that may run: they would only wait for each other in
+                the database, each with a connection
     """
 
     def __init__(self, schema: FactSchema, options: BayesOptions) -> None:
@@ -71,6 +73,7 @@ class Resident:
         self.options = options
         self.snapshot = Snapshot(schema, options)
         self.kept: Kept | None = None
+        self.asked_for = 0
         self.turn = asyncio.Lock()
 
 
@@ -112,8 +115,11 @@ class SqlUnitOfWork:
 
     async def model(self, ids: NDArray[np.int64]) -> Model:
         """Return a model of its own that knows these tokens (distinct, any order) and no others."""
-        cost = GROWTH_COST if self._resident.snapshot.loaded else LOOKUP_COST
-        self._bulk = cost * len(ids) >= self._standing.totals.vocabulary
+        resident = self._resident
+        resident.asked_for += len(ids)
+        loaded = resident.snapshot.loaded
+        cost = GROWTH_COST * len(ids) if loaded else LOOKUP_COST * resident.asked_for
+        self._bulk = cost >= self._standing.totals.vocabulary
         kept = await self._kept()
         self._model = model = Model(
             tokens=await self._tokens(ids),

@@ -55,6 +55,22 @@ async def test_an_empty_postgresql_database_is_refused_at_the_start(
         await opened(DatabaseOptions(url=postgresql_url), clock)
 
 
+async def test_whoever_asks_for_words_again_and_again_reads_them_all_in_the_end(
+    store: Store, database: Database, options: DatabaseOptions, clock: FixedClock
+) -> None:
+    words = " ".join(f"word{number}" for number in range(400))
+    await trainer(store, clock).train([mail("long", words)], HAM, source="cli", actor="me")
+    other = await opened(options, clock)
+    teacher, loaded = trainer(other, clock), []
+    for number in range(40):
+        await teacher.train([mail(f"short {number}", "few")], SPAM, source="cli", actor="me")
+        loaded.append(other.snapshot.loaded)
+    assert not loaded[0]
+    assert loaded[-1]
+    assert (await other.verify()).faults == ()
+    await other.close()
+
+
 async def test_d27_the_url_is_shown_without_its_password() -> None:
     database = Database(DatabaseOptions(url="postgresql://spamd:geheim@db.example/spamd"))
     assert database.shown == "postgresql://spamd:***@db.example/spamd"
