@@ -134,6 +134,26 @@ def test_lessons_with_very_many_tokens_are_weighed_in_several_goes(
     assert state(together) == state(parts)
 
 
+def test_learning_again_fits_the_fusion_no_oftener_than_learning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    some = [
+        Given(sample=sample_of(f"w{n}"), label=list(Label)[n % 2], key=b"%d" % n) for n in range(8)
+    ]
+    model = model_for(some, BayesOptions(fusion=FusionOptions(refit_every=4)))
+    first = learn(model, some)
+    fits: list[int] = []
+    monkeypatch.setattr(Model, "refit", lambda one: fits.append(one.learned))
+
+    for lesson, effect in zip(some, first, strict=True):
+        learn(
+            model,
+            [Given(sample=lesson.sample, label=lesson.label, key=lesson.key, again=effect)],
+        )
+
+    assert fits == [12, 16]
+
+
 def test_a_lesson_that_was_never_learned_is_not_learned_again() -> None:
     lesson = Given(sample=sample_of("once"), label=Label.SPAM, key=b"a")
     model = model_for([lesson], BayesOptions())
