@@ -174,10 +174,9 @@ def registrable_domain(host: str) -> str:
     """Return what somebody registered ("example.co.uk" of "www.example.co.uk"), else the host."""
     if "." not in host or _ADDRESS4.match(host):
         return host
-    labels = host.split(".")
-    if "" in labels:
-        return host
-    return ".".join(labels[max(0, _suffix_start(labels) - 1) :])
+    labels = host.removesuffix(".").split(".")  # the dot of the root says nothing
+    start = 0 if "" in labels else _suffix_start(labels)
+    return ".".join(labels[start - 1 :]) if start else host
 
 
 def _suffix_start(labels: list[str]) -> int:

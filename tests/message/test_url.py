@@ -96,6 +96,8 @@ def test_the_public_suffix_list_is_read_as_its_package_reads_it() -> None:
     lines = Path(PSLFILE).read_text("utf-8").splitlines()
     names = [line.lstrip("!*.") for line in lines if line and not line.startswith("//")]
     hosts = [f"{front}{name}" for name in names for front in ("", "a.", "b.a.", "c.b.a.")]
+    hosts += [f"{host}." for host in hosts[:400]]
+    hosts += ["..", ".example.com", "a..example.com", "example.com..", "a.b..", "www.a.com(x)."]
 
     wrong = [
         host
