@@ -195,9 +195,10 @@ class Connection(SMTP):
         """Return the reply to an exception that a command raised."""
         self.watchdog.calm()
         if isinstance(error, BadCommandError):
-            self._bad_commands += 1
-            if self._bad_commands > self.options.max_bad_commands:
-                error = TooManyCommands()
+            try:
+                self.bad_command()
+            except TooManyCommands as ended:
+                error = ended
         answer = reply_to(error, in_hand=False)
         if not isinstance(error, BadCommandError):
             if not isinstance(error, SpamdError):

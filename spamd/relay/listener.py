@@ -66,10 +66,9 @@ class Relay:
             raise ConfigError(str(error)) from error
         if any(listener.tls for listener in options.listeners) and context is None:
             raise ConfigError("relay.listen_tls needs tls.certificate")
-        if options.spool_directory and not os.access(options.spool_directory, os.W_OK | os.X_OK):
-            raise ConfigError(
-                f"relay.spool_directory: no folder {options.spool_directory} that may be written to"
-            )
+        spool = options.spool_directory
+        if spool and not os.access(f"{spool}/.", os.W_OK | os.X_OK):  # a file has no "."
+            raise ConfigError(f"relay.spool_directory: no folder {spool} that may be written to")
         self._refuse_ourselves(next_hops.urls)
         self._context = RelayContext(
             relay=options,

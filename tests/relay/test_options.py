@@ -1,5 +1,6 @@
 """Settings of the relay: what can't work is refused with a sentence that names the key."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -48,6 +49,7 @@ def test_what_can_not_work_is_refused(kind: type, values: dict[str, Any], key: s
     [
         ({"listen_tls": ("127.0.0.1:0",)}, {}, {}, "relay.listen_tls"),
         ({"spool_directory": "/no/such/folder"}, {}, {}, "relay.spool_directory"),
+        ({"spool_directory": sys.executable}, {}, {}, "relay.spool_directory"),
         ({}, {"url": "smtp://127.0.0.1:8025"}, {}, "next_hop.url"),
         ({}, {"tls": "required", "tls_ca_file": "/no/such/file"}, {}, "next_hop.tls_ca_file"),
         ({}, {}, {"certificate": "/no/such/file"}, "tls.certificate"),
