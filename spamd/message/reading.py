@@ -34,6 +34,7 @@ _FOOTER = re.compile(
     r"(?=(?:.*\n){0,6}?.*(?:[Mm]ailing list|listinfo|[Uu]nsubscribe|lists?@))"
     r"(?:.*(?:\n|$)){1,12}\s*\Z"
 )
+_RULES = ("_" * 30, "-" * 50, "=" * 50)  # one of them begins a footer
 _TAGGED_SUBJECT = re.compile(
     r"^\s*(?:(?:\[|\*{2,}|\{)\s*(?:spam|junk|ham|unsure|bulk)[^\]}*]{0,20}(?:\]|\*{2,}|\})\s*:?\s*)+",
     re.IGNORECASE,
@@ -224,5 +225,7 @@ class _Reader:
 def without_footer(text: str) -> str:
     """Return the text without the footer that a mailing list put under it, if recognisable."""
     tail = text[-2000:]
-    footer = _FOOTER.search(tail) if "____" in tail or "-----" in tail or "=====" in tail else None
+    if not any(rule in tail for rule in _RULES):
+        return text
+    footer = _FOOTER.search(tail)
     return text if footer is None else text[: len(text) - len(tail) + footer.start()]

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -115,12 +116,22 @@ def normalize(text: str) -> tuple[str, bool]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of normalised text; character pairs where a script has no spaces."""
+    """Return the words of normalised text; character pairs where a script has no spaces.
+
+    No word goes over the end of a line, so each line takes the cheapest way that it can.
+    """
     if text.isascii():
         return _ascii_words(text)
-    found = _word().findall(text)
     out: list[str] = []
-    for word in found:
+    for ascii_only, lines in groupby(text.split("\n"), str.isascii):
+        block = "\n".join(lines)
+        out += _ascii_words(block) if ascii_only else _words_by_pattern(block)
+    return out
+
+
+def _words_by_pattern(text: str) -> list[str]:
+    out: list[str] = []
+    for word in _word().findall(text):
         if len(word) > 1 and _is_spaceless(word) is not None:
             out += [word[at : at + 2] for at in range(len(word) - 1)]
         else:
@@ -177,13 +188,13 @@ def leet(mixed: Iterable[str]) -> list[str]:
     return [word.translate(_LEET) for word in mixed if _LEET_WORD.match(word) is not None]
 
 
-def spaced_out(words: list[str], mixed: Iterable[str]) -> list[str]:
+def spaced_out(words: list[str], distinct: Iterable[str], mixed: Iterable[str]) -> list[str]:
     """Return the words written letter by letter: "V I A G R A", "v.i.a.g.r.a", "V-I-A-G-R-A".
 
-    `words` are those of the text in order, `mixed` as for `leet`.
+    `words` are those of the text in order, `distinct` each of them once, `mixed` as for `leet`.
     """
     joined = [word.replace("-", "") for word in mixed if word[1:2] == "-" and _is_dashed(word)]
-    if len({word for word in words if len(word) == 1}.difference(_COMMON)) < 2:
+    if len({word for word in distinct if len(word) == 1}.difference(_COMMON)) < 2:
         return joined
     letters = "".join([word if len(word) == 1 else " " for word in words])
     return joined + _RUN.findall(letters)

@@ -10,6 +10,7 @@ newsletters show one part to telephones and another to screens.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 Colour = tuple[int, int, int]
@@ -71,11 +72,10 @@ ROOT = Style(hidden=False, gone=False, tiny=False, colour=(0, 0, 0), background=
 
 
 class Sheet:
-    """The styles of one page: what its sheets hide, and its style attributes, read once each."""
+    """What the style sheets of one page hide."""
 
     def __init__(self) -> None:
         self._hiding: set[str] = set()  # ".class" and "#id"
-        self._inline: dict[str, Inline] = {}
 
     def add(self, css: str) -> None:
         """Read a style sheet."""
@@ -105,7 +105,7 @@ class Sheet:
         background = parse_colour(values.get("bgcolor", "")) or background
         colour = parse_colour(values.get("color", "") or values.get("text", "")) or colour
         if "style" in values:
-            inline = self._read(values["style"])
+            inline = parse_style(values["style"])
             gone = gone or inline.gone
             tiny = _is_tiny(inline.size, tiny=tiny)
             colour = inline.colour or colour
@@ -123,13 +123,8 @@ class Sheet:
         names = [f".{name}" for name in values.get("class", "").lower().split()]
         return not self._hiding.isdisjoint([*names, "#" + values.get("id", "").lower()])
 
-    def _read(self, text: str) -> Inline:
-        inline = self._inline.get(text)
-        if inline is None:
-            inline = self._inline[text] = parse_style(text)
-        return inline
 
-
+@lru_cache(maxsize=512)  # a sender's pages say the same again and again
 def parse_style(text: str) -> Inline:
     """Return what CSS declarations say about being seen."""
     said: dict[str, str] = {}
@@ -181,6 +176,7 @@ def _is_tiny(size: tuple[float, str] | None, *, tiny: bool) -> bool:
     return value <= (0.1 if unit == "rem" else 1)
 
 
+@lru_cache(maxsize=512)
 def parse_colour(value: str) -> Colour | None:
     """Return the colour that HTML or CSS text names, None for one we don't know."""
     value = value.strip().lower()

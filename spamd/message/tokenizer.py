@@ -138,11 +138,12 @@ class _Bag:
 
     def _letters(self, words: list[str]) -> None:
         """Add the plain reading of words in look-alikes, with digits, or letter by letter."""
-        mixed = list(dict.fromkeys([word for word in words if not word.isalpha()]))
-        masked = dict.fromkeys([word for word in words if not word.isascii()])
+        distinct = dict.fromkeys(words)
+        mixed = [word for word in distinct if not word.isalpha()]
+        masked = [word for word in distinct if not word.isascii()]
         for name, plain in (
             ("leet", script.leet(mixed)),
-            ("spaced", script.spaced_out(words, mixed)),
+            ("spaced", script.spaced_out(words, distinct, mixed)),
             ("look-alike", [folded for word in masked if (folded := script.unmasked(word))]),
         ):
             if plain:

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spamd.message import script
 from spamd.message.features import extract
 from spamd.message.html import render
 from spamd.message.limits import Limits
@@ -158,3 +159,13 @@ def test_any_text_can_be_rendered_and_searched_for_links(text: str) -> None:
     for link in links:
         take_apart(link)
     take_apart(text)
+
+
+@settings(deadline=None)
+@given(
+    st.text(st.sampled_from("aZ09$!'-.,;\x01\x02\t ") | st.characters(codec="ascii"), max_size=60)
+)
+def test_words_in_ascii_are_the_same_beside_words_that_are_not(text: str) -> None:
+    alone = script.words(text)
+    assert script.words(f"{text}\nГрüße") == [*alone, "Грüße"]
+    assert script.words(f"Грüße {text}") == ["Грüße", *alone]
