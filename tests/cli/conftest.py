@@ -1,7 +1,8 @@
 """A folder of its own for each test, made-up mail, and the command line as a function."""
 
+import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,13 @@ class Ran:
 
 
 Spamd = Callable[..., Ran]
+
+
+@pytest.fixture(autouse=True)
+def _garbage_of_all() -> Iterator[None]:
+    """Show the collector again what a command's `loading` hid: it may hold a test's garbage."""
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture
