@@ -9,6 +9,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Set before numpy is loaded: our products are small, and starting threads for large ones takes a
 third of the CPU of loading numpy, in every process."""
 
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+"""Else pydantic opens the metadata of every distribution, to find one that watches validation."""
+
 
 def main() -> int:
     """Run the command line and return the exit code."""
