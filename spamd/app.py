@@ -32,7 +32,7 @@ from spamd.settings import Settings
 from spamd.storage.engine import volume_warning
 from spamd.storage.lookup import Ahead
 from spamd.storage.store import Store
-from spamd.training import Trainer
+from spamd.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from spamd.feedback.service import Feedback

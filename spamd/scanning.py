@@ -10,15 +10,18 @@ the weighing (well under a millisecond) always happens on the loop that also ref
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from spamd.bayes.decision import Action, DecisionOptions, Verdict, decide, thresholds
 from spamd.bayes.model import HEADS, Model
-from spamd.message.envelope import Envelope
 from spamd.message.features import Features, extract
 from spamd.message.identity import new_id
 from spamd.message.tokenizer import TokenizerOptions
-from spamd.ports import Clock, ScanLog
 from spamd.report import ScanReport
+
+if TYPE_CHECKING:  # a command that scans needs nothing else of the ports
+    from spamd.message.envelope import Envelope
+    from spamd.ports import Clock, ScanLog
 
 INLINE_BYTES = 64 * 1024
 """Up to this size features are extracted on the event loop: a few ms, less than a thread's
@@ -46,7 +49,7 @@ class Scanner:
         model: Callable[[], Model],
         decision: DecisionOptions,
         tokenizer: TokenizerOptions,
-        clock: Clock,
+        clock: "Clock",
         key: bytes,
         random: Callable[[int], bytes],
     ) -> None:
@@ -117,7 +120,7 @@ class Scanner:
 class ScanningInspector:
     """The relay's `Inspector`: a `Scanner` that never holds the event loop for long."""
 
-    def __init__(self, scanner: Scanner, clock: Clock, log: ScanLog) -> None:
+    def __init__(self, scanner: Scanner, clock: "Clock", log: "ScanLog") -> None:
         self._scanner = scanner
         self._clock = clock
         self._log = log
@@ -128,7 +131,7 @@ class ScanningInspector:
         """How much of the start of a message is looked at, lines ended by LF."""
         return self._scanner.reads_bytes
 
-    async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:  # noqa: ARG002 - the port gives it; per-recipient verdicts will use it
+    async def inspect(self, content: bytes, envelope: "Envelope") -> ScanReport:  # noqa: ARG002 - the port gives it; per-recipient verdicts will use it
         """Return the report on a message and remember it."""
         started = self._clock.monotonic()
         if len(content) <= INLINE_BYTES:

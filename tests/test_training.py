@@ -16,7 +16,8 @@ from spamd.message.features import Features, extract
 from spamd.ports import Lesson, LessonHead, Observer, Selection
 from spamd.report import ScanReport
 from spamd.sample import Label
-from spamd.training import Outcome, Result, Trainer, TrainingOptions, distinct
+from spamd.training import Outcome, Result, TrainingOptions
+from spamd.training.trainer import Trainer
 from tests.fakes import FakeClock
 
 HAM, SPAM = Label.HAM, Label.SPAM
@@ -287,12 +288,6 @@ async def test_a_lesson_taken_back_while_others_are_rehearsed_is_passed_over(
     await trainer._rehearse(digests)
     assert set(store.journal) == set(digests[1:])
     assert store.whole.totals.messages == 9
-
-
-def test_distinct_ids_ascend() -> None:
-    arrays = [np.array([5, -1, 5]), np.array([-1, 2**62]), np.array([], dtype=np.int64)]
-    assert distinct(arrays).tolist() == [-1, 5, 2**62]
-    assert distinct([]).tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -236,3 +236,12 @@ def taught(sample: Sample, limit: int = TAUGHT_TOKENS) -> NDArray[np.intp] | Non
     key = (ids ^ np.bitwise_xor.reduce(ids)) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
     return np.sort(np.argpartition(key ^ (key >> np.uint64(32)), limit)[:limit])
+
+
+def distinct(arrays: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the distinct ids of several arrays, ascending.
+
+    By sorting: numpy's `unique` hashes, which takes fifty times as long.
+    """
+    ids = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *arrays]))
+    return ids[np.concatenate(([True], ids[1:] != ids[:-1]))] if len(ids) else ids

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spamd.ports import Lesson
     from spamd.settings import Settings
     from spamd.storage.store import Store
-    from spamd.training import Trainer
+    from spamd.training.trainer import Trainer
 
 OUR_ID = re.compile(r"[0-9a-f]{8,64}-[0-9a-f]{16}")
 DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -170,7 +170,7 @@ async def digests_of(store: "Store", found: Targets) -> tuple[dict[str, bytes], 
 
 def trainer(store: "Store", settings: "Settings") -> "Trainer":
     """Return what teaches and takes back."""
-    from spamd.training import Trainer
+    from spamd.training.trainer import Trainer
 
     return Trainer(unit_of_work=store.unit_of_work, clock=WallClock(), options=settings.training)
 

@@ -93,8 +93,8 @@ def _scanner(
     words: "Words", here: Session, secret: bytes, mails: Sequence["Features"]
 ) -> "Scanner":
     """Return a scanner whose model knows the words of these mails."""
+    from spamd.bayes.counts import distinct
     from spamd.scanning import Scanner
-    from spamd.training import distinct
 
     model = words.load_model(distinct(mail.sample.ids for mail in mails))
     return Scanner(

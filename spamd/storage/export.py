@@ -27,6 +27,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
+from spamd.bayes.counts import distinct
 from spamd.bayes.learning import Effect
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Texts
@@ -39,7 +40,6 @@ from spamd.storage.foreign import FormatError
 from spamd.storage.tallies import Tally
 from spamd.storage.verify import replay
 from spamd.storage.work import SqlUnitOfWork
-from spamd.training import distinct
 
 __all__ = [
     "FormatError",

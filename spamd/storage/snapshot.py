@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.bayes.counts import TokenCounts, TokenTable
+from spamd.bayes.counts import TokenCounts, TokenTable, distinct
 from spamd.bayes.factcounts import FactCounts
 from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
@@ -33,7 +33,6 @@ from spamd.storage.blobs import add_gram_changes, decode_ids
 from spamd.storage.engine import Database, give_memory_back
 from spamd.storage.standing import Standing
 from spamd.storage.tables import change
-from spamd.training import distinct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.bayes.counts import TokenCounts, TokenTable
+from spamd.bayes.counts import TokenCounts, TokenTable, distinct
 from spamd.bayes.learning import restore
 from spamd.bayes.model import BayesOptions, Model
 from spamd.ports import Lesson
 from spamd.sample import FactSchema
 from spamd.storage import journal, parts, tallies, tokens
 from spamd.storage.engine import Database
-from spamd.training import distinct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

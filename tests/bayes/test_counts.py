@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from spamd.bayes.counts import TokenCounts, TokenTable, Totals, taught
+from spamd.bayes.counts import TokenCounts, TokenTable, Totals, distinct, taught
 from spamd.sample import Label
 from tests.bayes.samples import ids_of, sample_of
 
@@ -125,3 +125,9 @@ def test_a_look_up_is_the_same_in_a_table_of_many_tokens() -> None:
 
     assert (table.ids[table.find(ids_of(*words[:10_000]))] == ids_of(*words[:10_000])).all()
     assert (table.find(ids_of(*words[10_000:])) == -1).all()
+
+
+def test_distinct_ids_ascend() -> None:
+    arrays = [np.array([5, -1, 5]), np.array([-1, 2**62]), np.array([], dtype=np.int64)]
+    assert distinct(arrays).tolist() == [-1, 5, 2**62]
+    assert distinct([]).tolist() == []

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spamd.bayes.counts import TokenCounts
+from spamd.bayes.counts import TokenCounts, distinct
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.learning import Given, learn
 from spamd.bayes.model import BayesOptions, Model
@@ -27,7 +27,6 @@ from spamd.message.features import extract
 from spamd.message.tokenizer import TokenizerOptions
 from spamd.sample import Label
 from spamd.scanning import Scanner
-from spamd.training import distinct
 from tests.benchmarks.measure import Spread, corpora, table
 
 SIZES = (10_000, 100_000, 1_000_000, 3_000_000)

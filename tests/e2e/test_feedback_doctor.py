@@ -23,7 +23,8 @@ from spamd.feedback.options import FeedbackOptions
 from spamd.message.facts import SCHEMA
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
-from spamd.training import Trainer, TrainingOptions
+from spamd.training import TrainingOptions
+from spamd.training.trainer import Trainer
 from tests.e2e.feedback_daemon import CHECKOUT, Daemon
 from tests.feedback.world import account_of
 from tests.servers.base import free_port, wait_until

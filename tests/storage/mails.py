@@ -16,7 +16,8 @@ from spamd.storage import journal, parts, tables
 from spamd.storage.blobs import texts_of, token_ids
 from spamd.storage.engine import Database
 from spamd.storage.work import Resident, SqlUnitOfWork
-from spamd.training import Outcome, Result, Trainer, TrainingOptions
+from spamd.training import Outcome, Result, TrainingOptions
+from spamd.training.trainer import Trainer
 
 HAM, SPAM = Label.HAM, Label.SPAM
 

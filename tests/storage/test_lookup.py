@@ -17,7 +17,8 @@ from spamd.storage import tables
 from spamd.storage.lookup import Ahead, Lookup
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
-from spamd.training import Trainer, TrainingOptions
+from spamd.training import TrainingOptions
+from spamd.training.trainer import Trainer
 from tests.rights import closed, needs_root, nobody
 from tests.storage.mails import EXTREMES
 

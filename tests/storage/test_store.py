@@ -19,7 +19,8 @@ from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.prune import PruneOptions
 from spamd.storage.store import Store
-from spamd.training import Trainer, TrainingOptions
+from spamd.training import TrainingOptions
+from spamd.training.trainer import Trainer
 from tests.storage.mails import EXTREMES, HAM, SPAM, FixedClock, mail
 
 

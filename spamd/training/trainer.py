@@ -18,78 +18,21 @@ again; then `StorageUnavailable` goes to the caller.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from spamd.bayes.counts import distinct
 from spamd.bayes.learning import Effect, Given, learn, unlearn
 from spamd.bayes.model import Model
 from spamd.errors import StorageUnavailable
 from spamd.message.features import Features
 from spamd.ports import Clock, Lesson, LessonHead, Observer, Selection, UnitOfWork
 from spamd.sample import Label
+from spamd.training import Outcome, Result, TrainingOptions
 
 T = TypeVar("T")
-
-
-class Result(StrEnum):
-    """What became of one mail that was offered or asked back."""
-
-    LEARNED = "learned"
-    KNOWN = "known"  # the same lesson is in force already
-    RELABELLED = "relabelled"
-    FORGOTTEN = "forgotten"
-    UNKNOWN = "unknown"  # asked back, but never taught
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one mail.
-
-    label    the lesson in force now, or that was in force until it was forgotten; None of an
-             unknown mail
-    before   probability of spam before the lesson was learned, after: and after it
-    """
-
-    digest: bytes
-    result: Result
-    label: Label | None
-    before: float | None = None
-    after: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingOptions:
-    """The settings of training.
-
-    batch      mails per transaction in long runs: larger ones are faster, but others wait for them
-               and a kill costs that many mails' work
-    rehearse   lessons learned again when one label was taught after the other: as many as the
-               fusion looks back on (`fusion.window`); 0: never
-    attempts   how often a transaction is tried while another writer is in the way
-    pause_s    seconds before the second attempt; doubled before each later one
-    """
-
-    batch: int = 500
-    rehearse: int = 3000
-    attempts: int = 4
-    pause_s: float = 0.05
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if not 1 <= self.batch <= 5000:
-            raise ValueError("training.batch must lie between 1 and 5000 mails")
-        if not 0 <= self.rehearse <= 100_000:
-            raise ValueError("training.rehearse must lie between 0 and 100000 lessons")
-        if not 1 <= self.attempts <= 20:
-            raise ValueError("training.attempts must lie between 1 and 20")
-        if not 0 <= self.pause_s <= 60:
-            raise ValueError("training.pause_s must lie between 0 and 60 seconds")
 
 
 MIXED = 0.25
@@ -379,12 +322,3 @@ async def _learned(model: Model, lessons: Sequence[Given], *, proof: bool = True
 
 def _take_back(model: Model, lesson: Lesson) -> None:
     unlearn(model, lesson.sample, lesson.label, lesson.effect, lesson.digest)
-
-
-def distinct(arrays: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the distinct ids of several arrays, ascending.
-
-    By sorting: numpy's `unique` hashes, which takes fifty times as long.
-    """
-    ids = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *arrays]))
-    return ids[np.concatenate(([True], ids[1:] != ids[:-1]))] if len(ids) else ids
