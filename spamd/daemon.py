@@ -22,18 +22,18 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spamd.clock import WallClock
 from spamd.errors import ConfigError
 from spamd.loading import loading
 from spamd.message.facts import SCHEMA
-from spamd.observe.log import LogObserver
-from spamd.observe.metrics import Metrics
-from spamd.ports import Application, Job, Observer
 from spamd.relay.sockets import open_sockets
 from spamd.settings import Settings
 from spamd.storage.lookup import Lookup
+
+if TYPE_CHECKING:
+    from spamd.ports import Application, Job, Observer
 
 HANDED_OVER = "WORKER_OF_SPAMD"
 """Environment variable of a worker: its number, descriptors of its line to us and its sockets."""
@@ -61,13 +61,20 @@ def serve(settings: Settings) -> int:
     columns = open_sockets(settings.relay.listeners, workers)
     if workers == 1:
         return _run(_work(_built(settings, columns[0], 0), None))
+    return _run(_supervisor(settings, columns).run())
+
+
+def _supervisor(settings: Settings, columns: Sequence[Sequence[socket.socket]]) -> "Supervisor":
+    from spamd.observe.log import LogObserver  # noqa: PLC0415 - it would delay `_built`
+    from spamd.observe.metrics import Metrics  # noqa: PLC0415
+
     command = [sys.executable, "-P", "-m", "spamd", *sys.argv[1:]]
     metrics = Metrics(settings.metrics)
     observer = LogObserver(settings.log, metrics, WallClock(), fields={"worker": "supervisor"})
-    return _run(Supervisor(command, columns, observer).run())
+    return Supervisor(command, columns, observer)
 
 
-def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> Application:
+def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> "Application":
     lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
     ahead = None if lookup is None else lookup.ahead()
     with loading():
@@ -76,7 +83,7 @@ def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) ->
     return build(settings, sockets, worker, ahead)
 
 
-def run_as_worker(build_worker: Callable[[Sequence[socket.socket], int], Application]) -> int:
+def run_as_worker(build_worker: "Callable[[Sequence[socket.socket], int], Application]") -> int:
     """Run what a supervisor started us for, on the sockets it handed over."""
     worker, line, *descriptors = (int(number) for number in os.environ.pop(HANDED_OVER).split(","))
     sockets = [socket.socket(fileno=number) for number in descriptors]
@@ -96,7 +103,7 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def run_worker(
-    application: Application,
+    application: "Application",
     *,
     ready: Callable[[], None],
     stopped: asyncio.Event,
@@ -124,7 +131,7 @@ async def run_worker(
 
 
 async def _open_doors(
-    application: Application, ready: Callable[[], None], stopped: asyncio.Event
+    application: "Application", ready: Callable[[], None], stopped: asyncio.Event
 ) -> None:
     async with AsyncExitStack() as stack:
         for service in application.doors:
@@ -134,7 +141,7 @@ async def _open_doors(
         await stopped.wait()
 
 
-async def _kept_up(job: Job, observer: Observer) -> None:
+async def _kept_up(job: "Job", observer: "Observer") -> None:
     """Run a job for ever: the border around one service."""
     pauses = Pauses()
     while True:
@@ -147,7 +154,7 @@ async def _kept_up(job: Job, observer: Observer) -> None:
         await asyncio.sleep(pauses.next())
 
 
-async def _work(application: Application, line: socket.socket | None) -> int:
+async def _work(application: "Application", line: socket.socket | None) -> int:
     """Run one worker; `line` leads to its supervisor, if it has one."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
@@ -175,7 +182,7 @@ async def _work(application: Application, line: socket.socket | None) -> int:
     return 0
 
 
-def _reload(application: Application) -> None:
+def _reload(application: "Application") -> None:
     try:
         application.reload()
     except ConfigError as error:
@@ -234,7 +241,7 @@ class Supervisor:
         self,
         command: Sequence[str],
         columns: Sequence[Sequence[socket.socket]],
-        observer: Observer,
+        observer: "Observer",
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._command = command
