@@ -199,12 +199,12 @@ class _Scan:
             while self.names[-1] in ended:
                 self._pop()
         shown = self.styles[-1]
-        if "=" in attributes or "hidden" in attributes:
+        if "=" in attributes or "hidden" in attributes or tag in self.sheet.painted:
             values = self.attributes.get(attributes)
             if values is None:  # the cells of a table tend to say all the same
                 values = self.attributes[attributes] = _attributes(attributes)
-            if not style.STYLING.isdisjoint(values):
-                shown = self.sheet.styled(shown, values)
+            if not style.STYLING.isdisjoint(values) or tag in self.sheet.painted:
+                shown = self.sheet.styled(shown, tag, values)
             self._collect(tag, values, hidden=shown.hidden)
         if tag in _RAW:
             return self._raw(tag, end)

@@ -123,6 +123,10 @@ def test_b10_ordinary_single_letters_are_no_trick() -> None:
         '<td style="background-color:rgb(10,20,30);color:rgb(11,21,31)">{}</td>',
         "<div hidden>{}</div>",
         '<style>.x1{{display:none}}</style><div class="x1">{}</div>',
+        '<style><!-- .x1{{display:none}} --></style><div class="x1">{}</div>',
+        '<span style="font:0 cigcxx">{}</span>',
+        '<span style="font:bold 1px/2 Arial">{}</span>',
+        '<a href="http://a.example/" style="color:#fff">{}</a>',
     ],
 )
 def test_b11_hidden_words_come_under_their_own_prefix(hiding: str) -> None:
@@ -148,6 +152,19 @@ def test_b11_hidden_words_come_under_their_own_prefix(hiding: str) -> None:
         '<div style="display:none"></div>{}',
         '<p style="display:none">x<p>{}',
         '<style>@media (max-width:600px){{.m{{display:none}}}}</style><div class="m">{}</div>',
+        '<td bgcolor="palegoldenrod"><font color="darkblue">{}</font></td>',
+        '<a style="color:white;background-color:darkblue">{}</a>',
+        '<div style="color:#fff;background:0% 50% rgb(0,120,212)">{}</div>',
+        '<div style="color:#fff;background:none repeat scroll 0 0 #036">{}</div>',
+        '<div style="color:#111;background-color:rgba(0,0,0,0.05)">{}</div>',
+        '<div style="color:#fff"><p style="background:#fff;color:darkslategray">{}</p></div>',
+        "<style>.t{{background:#036}}</style><td class=t><font color=white>{}</font></td>",
+        "<style>body{{background:#036}}</style><body><font color=white>{}</font></body>",
+        '<style>.t td{{background:#036}}</style><td><font color="white">{}</font></td>',
+        '<font color="#ffffff"><a href="http://a.example/">{}</a></font>',
+        '<div style="position:absolute;left:50%;margin-left:-480px;width:960px">{}</div>',
+        '<td style="font-size:0"><span style="font:12px Arial">{}</span></td>',
+        '<td style="font-size:0"><span style="font-size:small">{}</span></td>',
     ],
 )
 def test_b11_words_that_are_shown_are_words(shown: str) -> None:
