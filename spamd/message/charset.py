@@ -15,6 +15,7 @@ from binascii import a2b_base64, a2b_qp
 from encodings.aliases import aliases
 from typing import NamedTuple
 
+_SIGNS = re.compile(r"[^a-z0-9]+")
 _NOT_CHARSETS = {
     "base64",
     "bz2",
@@ -27,19 +28,19 @@ _NOT_CHARSETS = {
     "punycode",
     "idna",
 }
-_AS_READERS_DO = {  # labels that mail readers take for a superset (WHATWG Encoding Standard §4.2)
-    "us_ascii": "cp1252", "ascii": "cp1252", "iso_8859_1": "cp1252", "latin_1": "cp1252",
-    "latin1": "cp1252", "8bit": "cp1252", "unknown_8bit": "cp1252", "x_unknown": "cp1252",
-    "gb2312": "gb18030", "gbk": "gb18030", "x_gbk": "gb18030", "euc_cn": "gb18030",
-    "gb_2312_80": "gb18030", "chinese": "gb18030", "big5": "big5hkscs", "big5_tw": "big5hkscs",
-    "x_x_big5": "big5hkscs", "cn_big5": "big5hkscs", "ks_c_5601_1987": "cp949",
-    "ks_c_5601": "cp949",
-    "euc_kr": "cp949", "korean": "cp949", "ksc5601": "cp949", "shift_jis": "cp932", "sjis": "cp932",
-    "x_sjis": "cp932", "ms_kanji": "cp932", "windows_31j": "cp932", "iso_2022_jp": "iso2022_jp_ext",
-    "iso_8859_9": "cp1254", "tis_620": "cp874", "iso_8859_11": "cp874", "windows_874": "cp874",
-    "iso_8859_8_i": "iso8859_8", "iso_8859_8_e": "iso8859_8", "iso_8859_6_i": "iso8859_6",
-    "utf": "utf_8", "utf8": "utf_8", "unicode_1_1_utf_7": "utf_7", "hz_gb_2312": "hz",
-    "x_mac_roman": "mac_roman", "macintosh": "mac_roman", "x_euc_jp": "euc_jp",
+_AS_READERS_DO = {  # charsets that mail readers take for a superset (WHATWG Encoding Standard §4.2)
+    "ascii": "cp1252", "latin_1": "cp1252", "iso8859_9": "cp1254", "iso8859_11": "cp874",
+    "tis_620": "cp874", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs",
+    "euc_kr": "cp949", "shift_jis": "cp932", "iso2022_jp": "iso2022_jp_ext",
+}  # fmt: skip
+_MORE_LABELS = {  # of mail, unknown to Python
+    "8bit": "cp1252", "unknown_8bit": "cp1252", "x_unknown": "cp1252", "x_gbk": "gb18030",
+    "euc_cn": "gb18030", "gb_2312_80": "gb18030", "x_x_big5": "big5hkscs",
+    "cn_big5": "big5hkscs", "ks_c_5601_1987": "cp949", "x_sjis": "cp932", "ms_kanji": "cp932",
+    "windows_31j": "cp932", "windows_874": "cp874", "iso_8859_8_i": "iso8859_8",
+    "iso_8859_8_e": "iso8859_8", "iso_8859_6_i": "iso8859_6", "utf": "utf_8",
+    "unicode_1_1_utf_7": "utf_7", "hz_gb_2312": "hz", "x_mac_roman": "mac_roman",
+    "x_euc_jp": "euc_jp",
 }  # fmt: skip
 _CODECS = (
     {name: codec for name, codec in aliases.items() if not codec.endswith("_codec")}
@@ -48,9 +49,13 @@ _CODECS = (
         name: name
         for name in ("cp874", "cp1006", "koi8_t", "koi8_u", "mac_roman", "cp737", "cp856", "cp720")
     }
-    | _AS_READERS_DO
+    | _MORE_LABELS
 )
-KNOWN = {name: codec for name, codec in _CODECS.items() if codec not in _NOT_CHARSETS}
+KNOWN = {
+    _SIGNS.sub("_", name): _AS_READERS_DO.get(codec, codec)
+    for name, codec in _CODECS.items()
+    if codec not in _NOT_CHARSETS
+}
 """Charset label, lower case and with `_` for every other sign → Python codec."""
 
 _STATEFUL = {"utf_7", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be", "hz"}
@@ -58,7 +63,6 @@ _ISO_2022 = re.compile(rb"\x1b\$[@B()A]|\x1b\([BJI]")  # RFC 1468, RFC 1557: shi
 _GUESS_BYTES = 1024  # chardet takes 2 ms for them; more bytes changed no guess
 _ENOUGH = 24  # high bytes that a guess by statistics needs
 _LOW_BYTES = bytes(range(128))
-_SIGNS = re.compile(r"[^a-z0-9]+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _HIGH = re.compile(rb"[\x80-\xff]")
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from spamd.message.charset import decode
 from spamd.message.tokenizer import TokenizerOptions
 
 from .helpers import mail, tokens, words
@@ -49,6 +50,26 @@ def test_each_language_gives_its_words(text: str, codec: str, expected: set[str]
         b"BODY", text.encode(python)
     )
     assert expected <= words(raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "label"),
+    [
+        ("l’été", "cp1252", "ISO8859-1"),
+        ("l’été", "cp1252", "ANSI_X3.4-1968"),
+        ("l’été", "cp1254", "ISO8859-9"),
+        ("朱镕基", "gb18030", "EUC-CN"),
+        ("朱镕基", "gb18030", "CP936"),
+        ("뷁뷁", "cp949", "EUCKR"),
+        ("①②", "cp932", "Shift-JIS"),
+        ("①②", "cp932", "ShiftJIS"),
+        ("①②", "cp932", "Windows-31J"),
+    ],
+)
+def test_every_name_of_a_charset_is_read_as_mail_readers_read_it(
+    text: str, codec: str, label: str
+) -> None:
+    assert decode(text.encode(codec), label).text == text
 
 
 @pytest.mark.parametrize(
