@@ -52,7 +52,7 @@ _SIGNED = ("dkim-signature", "domainkey-signature")
 _MARK = 20  # characters of a field's name that mark its words
 _SHORT = 200  # bytes of a value that is worth remembering
 _BOUNDARY = re.compile(r"boundary", re.IGNORECASE)
-_ZONE = re.compile(rb"([+-][0-9]{4})[^0-9]*$")
+_ZONE = re.compile(rb"(?:\s|:[0-9]{2})([+-][0-9]{4})(?![0-9])")  # behind the time, before a comment
 
 
 class FieldTokens(NamedTuple):
@@ -106,7 +106,7 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
         if name in _SIGNED:
             found.shape.append(f"header:{name}")
         elif name == "date":
-            zone = _ZONE.search(field.value[:200].rstrip())
+            zone = _ZONE.search(field.value[:200])
             found.shape.append(f"zone:{zone[1].decode()}" if zone else "zone:none")
         elif not is_foreign(name[:64]):
             found.shape.append(f"header:{field.spelled[:40]}")
@@ -123,7 +123,8 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
 def _tokens(name: str, value: bytes, limits: Limits) -> FieldTokens:
     """Return the tokens of a field; most mail says most of what it says again and again."""
     if name == "message-id":
-        value = value.rpartition(b"@")[2].rstrip(b"> \t\n")
+        _, at, host = value.partition(b">")[0].rpartition(b"@")
+        value = host.rstrip(b" \t\n") if at else b""
     read = _remembered if len(value) <= _SHORT else _read
     return read(name, value, limits.field_words, limits.word_chars)
 

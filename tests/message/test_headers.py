@@ -23,11 +23,22 @@ def test_of_a_message_id_only_the_host_is_used() -> None:
     found = tokens(mail("x", "Message-ID: <20020822.abc@mail.example.com>"))
     assert {"message-id:mail", "message-id:example", "message-id:com"} <= found
     assert not any("abc" in token for token in found)
+    for without_host in ("<20020822.abc>", "abc", "<abc@>"):
+        found = tokens(mail("x", f"Message-ID: {without_host}"))
+        assert not any("abc" in token for token in found)
+    found = tokens(
+        mail("x", "Message-ID: <abc@mail.example.com> (added by postmaster@relay.example)")
+    )
+    assert "message-id:mail" in found
+    assert "message-id:added" not in found
 
 
 def test_of_a_date_only_the_zone_is_used() -> None:
     assert "zone:+0800" in tokens(mail("x", "Date: Thu, 22 Aug 2002 18:26:25 +0800 (CST)"))
+    assert "zone:+0900" in tokens(mail("x", "Date: Thu, 22 Aug 2002 18:26:25 +0900 (GMT+09:00)"))
+    assert "zone:+0900" in tokens(mail("x", "Date: 2002-08-22T18:26:25+0900"))
     assert "zone:none" in tokens(mail("x", "Date: yesterday"))
+    assert "zone:none" in tokens(mail("x", "Date: 22-08-2002"))
     assert not any("Aug" in token for token in tokens(mail("x", "Date: 22 Aug 2002")))
 
 
