@@ -20,12 +20,14 @@ from spamd.message.limits import Limits
 from spamd.message.parser import Message
 
 _FOREIGN = re.compile(
-    r"x-(?:.*spam|mime-autoconverted|.*virus|.*scan|amavis|rspamd|bogosity|crm114|dspam|sa-|asg-|barracuda|ironport|proofpoint"
+    r"x-(?:.*spam|mime-autoconverted|.*virus|.*scan|.*filter|amavis|rspamd|bogosity|crm114|dspam|sa-|asg-|barracuda|ironport|proofpoint"
     r"|forefront|microsoft-|ms-|exchange-|gmail-|gm-|google-|evolution|mozilla-|uid|keywords|status|sieve|dovecot"
     r"|original-to|delivered-to|envelope|real-to|rcpt-to|apparently-|resent|received|authentic|policyd|greylist|hashcash"
-    r"|virtual|getmail|fetchmail|account-key|imap|pstn|perlmx|mailscanner|mimedefang|pyzor|razor|dcc|rbl|sonic|cron-)"
+    r"|virtual|getmail|fetchmail|account-key|imap|pstn|perlmx|mailscanner|mimedefang|pyzor|razor|dcc|rbl|sonic|cron-"
+    r"|original(?:-authentic|arrivaltime)|mimetrack|md(?:aemon|remoteip|rcpt|arrival|av|.*lookup)|return-path|cyrus|tuid"
+    r"|offlineimap|hmailserver|brightmail|pmx|tm-as|tmase|quarantine|junk|dkim|(?:cm|cnfs|authority)-analysis|eop|incoming)"
     r"|(?:delivered-to|return-path|received|received-spf|status|date|delivery-date|lines|xref|path|nntp-.*|bcc|envelope-.*"
-    r"|original-recipient|resent-.*|authentication-results|arc-.*|list-archive"
+    r"|original-recipient|resent-.*|authentication-results(?:-original)?|arc-.*|list-archive|(?:dkim|dmarc)-filter|ironport-.*"
     r"|content-length|auto-submitted-by|old-.*|replied|forwarded|content-transfer-encoding|errors-to)$"
 )
 """Names of fields that later hops, mailboxes and other filters own: no tokens at all. Of Received
