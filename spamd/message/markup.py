@@ -32,10 +32,10 @@ def header_end(data: bytes) -> int:
     return position if blank is None else blank.end()
 
 
-def fields_start(data: bytes) -> int:
+def fields_start(data: bytes, position: int = 0) -> int:
     """Return where the fields start: behind an mbox line and indented lines, if there are some."""
-    before = _BEFORE.match(data)
-    return 0 if before is None else before.end()
+    before = _BEFORE.match(data, position)
+    return position if before is None else before.end()
 
 
 def _skip_fields(data: bytes, position: int) -> int:

@@ -164,7 +164,7 @@ class _Walk:
                 position = self._multipart(fields, kind, boundary, start)
             elif kind.type == "message/rfc822" and encoding in _IDENTITY:
                 self.containers.append(kind.type)
-                position, embedded = start, 1
+                position, embedded = fields_start(self.data, start), 1
             else:
                 if kind.main == "multipart":
                     self.defects["nested too deep"] = None

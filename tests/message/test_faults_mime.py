@@ -322,6 +322,16 @@ def test_a25_one_mbox_line_on_top_is_skipped(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    "first", [b"From eve@example.com Tue May 10 11:28:07 2005\n", b">From x\n"]
+)
+def test_a25_one_mbox_line_on_top_of_a_message_inside_is_skipped(first: bytes) -> None:
+    inner = b"Subject: Pills\nContent-Type: text/html; charset=utf-8\n\n<b>Buy</b> now"
+    message = parse(b"Content-Type: message/rfc822\n\n" + first + inner)
+    assert [field.name for field in message.nested] == ["subject", "content-type"]
+    assert [part.content_type.type for part in message.parts] == ["text/html"]
+
+
+@pytest.mark.parametrize(
     "markup",
     [
         "<!--" + "x" * 1_000_000 + " after it",
