@@ -36,7 +36,8 @@ _FOOTER = re.compile(
 )
 _RULES = ("_" * 30, "-" * 50, "=" * 50)  # one of them begins a footer
 _TAGGED_SUBJECT = re.compile(
-    r"^\s*(?:(?:\[|\*{2,}|\{)\s*(?:spam|junk|ham|unsure|bulk)[^\]}*]{0,20}(?:\]|\*{2,}|\})\s*:?\s*)+",
+    r"^\s*(?:(?:\[|\*{2,}|\{)\s*(?:(?:spam|junk)(?:mail)?|ham|unsure|bulk)(?![a-z])[^\]}*]{0,20}"
+    r"(?:\]|\*{2,}|\})\s*:?\s*)+",
     re.IGNORECASE,
 )
 
