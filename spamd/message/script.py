@@ -58,12 +58,14 @@ def _ranges(wanted: Callable[[str], bool]) -> str:
     return "".join(ranges)
 
 
-_SPACELESS = (  # letters and marks of scripts that put no spaces between words
+SPACELESS = (  # the body of a character class
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0eef\u0f00-\u0fda\u1000-\u109f\u1780-\u17d3\u19e0-\u19ff"
     "\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
     "\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
-_is_spaceless = re.compile(f"[{_SPACELESS}]").match
+"""Letters and marks of scripts that put no spaces between words."""
+
+is_spaceless = re.compile(f"[{SPACELESS}]").match
 _INNER_STOP = re.compile(rb"\.(?<=[0-9]\.)(?=[0-9])")
 _INNER_COMMA = re.compile(rb",(?<=[0-9],)(?=[0-9])")
 _KEPT = {**{ord(sign): ord(sign) for sign in "$!'-"}, 1: ord("."), 2: ord(",")}
@@ -91,10 +93,10 @@ _RUN = re.compile(r"[A-Za-z]{4,25}")
 def _word() -> re.Pattern[str]:
     """Return the pattern of a word; made when the first text needs it, as that takes 50 ms."""
     letters = "A-Za-z0-9$!€£¥" + _ranges(
-        lambda sign: unicodedata.category(sign)[0] in "LMN" and _is_spaceless(sign) is None
+        lambda sign: unicodedata.category(sign)[0] in "LMN" and is_spaceless(sign) is None
     )
     return re.compile(
-        f"[{_SPACELESS}]+|[{letters}]+(?:(?:['’-]|(?<=[0-9])[.,](?=[0-9]))[{letters}]+)*"
+        f"[{SPACELESS}]+|[{letters}]+(?:(?:['’-]|(?<=[0-9])[.,](?=[0-9]))[{letters}]+)*"
         # pictures, and rare letters: each a word of its own
         "|[\u2600-\u27bf]|[\U00010000-\U000e0000]"
     )
@@ -132,7 +134,7 @@ def words(text: str) -> list[str]:
 def _words_by_pattern(text: str) -> list[str]:
     out: list[str] = []
     for word in _word().findall(text):
-        if len(word) > 1 and _is_spaceless(word) is not None:
+        if len(word) > 1 and is_spaceless(word) is not None:
             out += [word[at : at + 2] for at in range(len(word) - 1)]
         else:
             out.append(word)

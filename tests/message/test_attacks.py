@@ -57,7 +57,7 @@ def test_a_field_of_a_quarter_megabyte_costs_linear_time(name: str, value: str) 
         "\n____________________________________________\nlist@ unsubscribe", "é", "е1", "=\n",
         "=C3", "-----BEGIN PGP SIGNED MESSAGE-----\n", ">From ", "&#", "\ufdfa", "a\u0301", "🔥",
         "[SPAM]",
-        "\x1b$B", "+2AA-", "{.a{display:none}", "/*", "\u3300",
+        "\x1b$B", "+2AA-", "{.a{display:none}", "/*", "\u3300", "看www.a.com",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["text/plain", "text/html", "text/html; x=<style>"])

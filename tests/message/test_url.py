@@ -36,6 +36,23 @@ def test_urls_are_cut_out_of_running_text(text: str, links: list[str], rest: str
 
 
 @pytest.mark.parametrize(
+    ("text", "host", "rest"),
+    [
+        ("看www.amazon.co.jp转至更多", "www.amazon.co.jp", "看 转至更多"),
+        ("请访问http://www.abc.com。更多信息", "www.abc.com", "请访问 。更多信息"),
+        ("网址:http://www.abc.com.cn(点击)", "www.abc.com.cn", "网址: (点击)"),
+        ("see http://abc.com,soon", "abc.com", "see ,soon"),
+        ("http://www.xx商城.com", "www.xx商城.com", ""),
+        ("http://www.abc。com", "www.abc.com", ""),
+    ],
+)
+def test_words_that_stand_close_to_a_host_are_none_of_it(text: str, host: str, rest: str) -> None:
+    found, remaining = cut_out(text)
+    assert [link.host for url in found if (link := take_apart(url)) is not None] == [host]
+    assert remaining.split() == rest.split()
+
+
+@pytest.mark.parametrize(
     ("url", "link"),
     [
         (
