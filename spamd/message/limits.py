@@ -1,8 +1,9 @@
 """Every size, depth and count limit of reading a message, each with its reason.
 
 All limits are checked before the work they bound, so that time and memory grow linearly with the
-message and stop growing where a limit stands. Reaching a limit is a defect of the message (and a
-token), never an error: the mail is still judged by what was read, and still delivered.
+message and stop growing where a limit stands. Reaching one that bounds the parser or the text is a
+defect of the message (and a token), reaching another is nothing. None is an error: the mail is
+still judged by what was read, and still delivered.
 """
 
 from dataclasses import dataclass, fields

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from spamd.message.facts import SCHEMA
+from spamd.message.features import extract
 from spamd.message.limits import Limits
+from spamd.message.tokenizer import TokenizerOptions
 from spamd.sample import Kind
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +23,25 @@ SOURCE = "".join(
 def test_every_limit_is_documented_with_its_default(limit: object) -> None:
     name = getattr(limit, "name", "")
     assert f"| `{name}` | {getattr(Limits(), name):,} |" in PAGE
+
+
+@pytest.mark.parametrize("limit", fields(Limits()), ids=lambda limit: limit.name)
+def test_every_limit_that_is_a_defect_when_it_is_reached_is_documented(limit: object) -> None:
+    name = getattr(limit, "name", "")
+    smallest = {"token_chars": 64, "depth": 2, "header_bytes": 20}.get(name, 1)
+    inner = (
+        "Content-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type: text/html\n\n"
+        "<p>a word</p> <p>a word</p> <a href=http://a.example/>b</a><a href=http://b.example/>"
+        f"{'c' * 70}</a>\n"
+    )
+    for boundary in "ba":
+        inner = f"Content-Type: multipart/mixed; boundary={boundary}\n\n--{boundary}\n{inner}"
+    found = extract(
+        f"Subject: Good offer\nTo: Ann Bell <a@a.example>\n{inner}".encode(),
+        TokenizerOptions(limits=Limits(**{name: smallest})),
+    )
+    sentence = PAGE.partition("Reaching `")[2].partition(" is a defect")[0]
+    assert bool(found.defects) == (f"{name}`" in sentence)
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name)
