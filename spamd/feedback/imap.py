@@ -230,11 +230,11 @@ def _head(row: Row, start: Cursor) -> Head:
 def _arrived(row: Row, start: Cursor) -> datetime | None:
     """Return when a mail came to this folder, at the earliest.
 
-    SAVEDATE says so. Without it: what came since the last look came after the last look, and no
-    mail comes anywhere before it is delivered.
+    What came since the last look came after the last look, and no mail comes anywhere before it is
+    delivered. SAVEDATE only says that it came no later: Dovecot takes it from the file of a
+    Maildir, whose time moves when the mail is read or copied.
     """
-    if row.saved is not None:
-        return row.saved
     if row.uid < start.first_look:
         return None
-    return start.time if row.delivered is None else max(start.time, row.delivered)
+    since = start.time if row.delivered is None else max(start.time, row.delivered)
+    return since if row.saved is None else min(since, row.saved)

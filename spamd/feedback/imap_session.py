@@ -69,7 +69,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One mail as FETCH tells it: `saved` is when it came to this folder (SAVEDATE).
+    """One mail as FETCH tells it: `saved` is when it came to this folder, at the latest (SAVEDATE).
 
     fault   why it can't be read; empty when it can
     """

@@ -1,5 +1,6 @@
 """What people do with their mail on a real Dovecot, and what it teaches."""
 
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -131,6 +132,20 @@ async def test_e9_spam_that_lies_in_the_inbox_is_never_learned_as_ham(
         world.arrives("tagged", Verdict.SPAM)
         await world.look()
         world.owner.flag("missed", "INBOX", "\\Seen")
+        world.owner.flag("tagged", "INBOX", "\\Seen")
+        await world.look()
+        assert world.taught() == []
+
+
+async def test_e9_tagged_spam_that_was_read_while_nobody_watched_is_no_ham(
+    account: Account,
+) -> None:
+    server, user = account
+    async with world_at(server, user) as world:
+        this_morning = datetime.now(UTC) - timedelta(hours=3)
+        world.delivered(world.judged("tagged", Verdict.SPAM, scanned=this_morning))
+        [file] = (server.maildir(user) / "new").iterdir()
+        os.utime(file, (this_morning.timestamp(), this_morning.timestamp()))
         world.owner.flag("tagged", "INBOX", "\\Seen")
         await world.look()
         assert world.taught() == []
