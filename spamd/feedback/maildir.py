@@ -128,6 +128,7 @@ class MaildirMailbox:
                 remembered.listing.stamp != listing.stamp
                 and remembered.listing.names == listing.names
             )
+        remembered.known -= self._came_back(folder, remembered, listing)
         keys = [
             base for base in sorted(listing.names) if cursor is None or base not in remembered.known
         ]
@@ -232,6 +233,15 @@ class MaildirMailbox:
             marked="",
             time=self._clock.now(),
         )
+
+    def _came_back(self, folder: Folder, remembered: Remembered, listing: Listing) -> set[str]:
+        """Return the files that left for another folder and are here again under their old name.
+
+        A file that was only missing in one listing, while its flags changed, was nowhere else.
+        """
+        again = listing.names.keys() - remembered.listing.names.keys()
+        others = [other for raw, other in self._remembered.items() if raw != folder.raw]
+        return {base for base in again if any(base in other.known for other in others)}
 
     def _marked(self, folder: Folder, remembered: Remembered, listing: Listing) -> list[str]:
         """Return the mails looked at before whose keywords changed."""

@@ -134,6 +134,20 @@ async def test_e6_a_rescue_quicker_than_the_watcher_counts_too(box: Box, watched
         assert only(bench.taught()) == ("invoice", Label.HAM)
 
 
+async def test_d9_a_mail_moved_there_and_back_and_there_ends_as_the_last_move_says(
+    box: Box, watched: Watched
+) -> None:
+    async with watched() as bench:
+        await bench.look()
+        base = box.deliver(bench.judged("offer", Verdict.HAM))
+        await bench.look()
+        for folder in ("Junk", "", "Junk"):
+            box.move(base, folder)
+            await bench.look()
+        labels = [label for _, label in bench.taught()]
+        assert labels == [Label.SPAM, Label.HAM, Label.SPAM]
+
+
 async def test_e5_emptying_junk_teaches_nothing(box: Box, watched: Watched) -> None:
     async with watched() as bench:
         await bench.look()
