@@ -121,10 +121,12 @@ class ImapMailbox:
         uids = self._session.uids(folder.raw, start.next_uid, status)
         next_uid = max([status.next_uid, *(uid + 1 for uid in uids[-1:])])
         marks = self._marks(folder, status)
+        marked = [] if again else _newly_marked(start, marks)
+        start = replace(start, marked=pack_marks(_without(marks, marked)))
         return News(
             folder=folder,
             keys=[str(uid) for uid in uids],
-            marked=[] if again else _newly_marked(start, marks),
+            marked=[str(uid) for uid in marked],
             unseen=_gap(start, next_uid, len(uids), folder),
             start=start,
             end=replace(
@@ -184,12 +186,18 @@ class ImapMailbox:
             raise
 
 
-def pack_marks(marks: tuple[list[int], list[int]]) -> str:
+def pack_marks(marks: Sequence[list[int]]) -> str:
     """Return the UIDs with $Junk and with $NotJunk as one text, "3:7,12/8"."""
     return "/".join(pack(uids) for uids in marks)
 
 
-def _newly_marked(start: Cursor, marks: tuple[list[int], list[int]]) -> list[str]:
+def _without(marks: Sequence[list[int]], marked: Sequence[int]) -> list[list[int]]:
+    """Return the marks that are known when the look begins: a kill makes none of them new."""
+    new = set(marked)
+    return [[uid for uid in uids if uid not in new] for uids in marks]
+
+
+def _newly_marked(start: Cursor, marks: Sequence[list[int]]) -> list[int]:
     """Return the mails seen before on which a keyword is new."""
     known = [set(unpack(part)) for part in (start.marked or "/").split("/")]
     new = {
@@ -198,7 +206,7 @@ def _newly_marked(start: Cursor, marks: tuple[list[int], list[int]]) -> list[str
         for uid in uids
         if uid < start.next_uid and uid not in before
     }
-    return [str(uid) for uid in sorted(new)]
+    return sorted(new)
 
 
 def _gap(start: Cursor, next_uid: int, found: int, folder: Folder) -> bool:

@@ -1,15 +1,19 @@
 """What people do with their mail on a real Dovecot, and what it teaches."""
 
 import os
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from spamd.bayes.decision import Verdict
+from spamd.errors import StorageUnavailable
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.feedback.conftest import Account
-from tests.feedback.world import mail, only, world_at
+from tests.feedback.fakes import FakeMailboxes
+from tests.feedback.world import QUICK, mail, only, world_at
 
 WAYS = ["move", "copy_and_remove", "upload_and_remove"]
 NOT_SPAM = [Verdict.HAM, Verdict.UNSURE]
@@ -275,6 +279,25 @@ async def test_a_junk_keyword_counts_like_a_move(
         await world.look()
         await world.look()
         assert only(world.taught()) == ("marked", label)
+
+
+async def test_a_keyword_that_came_along_with_a_move_stays_silent_when_the_database_goes_away(
+    account: Account,
+) -> None:
+    mailboxes = FakeMailboxes()
+    one_by_one = replace(QUICK, chunk=1)
+    async with world_at(*account, mailboxes=mailboxes, options=one_by_one) as world:
+        for subject in ("offer", "bargain"):
+            world.arrives(subject, Verdict.SPAM, "Junk")
+            world.owner.flag(subject, "Junk", "$Junk")
+        await world.look()
+        for subject in ("offer", "bargain"):
+            world.owner.move(subject, "Junk", "INBOX")
+        for writes in range(5):
+            mailboxes.down_after = mailboxes.saves + writes
+            with suppress(StorageUnavailable):
+                await world.look()
+        assert world.taught() == [("offer", Label.HAM), ("bargain", Label.HAM)]
 
 
 async def test_copies_and_removals_that_fall_between_two_looks_teach_once(
