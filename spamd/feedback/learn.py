@@ -9,7 +9,7 @@ A person's lesson replaces whatever was taught before; learning itself is `train
 business, exact and once for each mail. Nothing is ever learned without a person.
 """
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -93,6 +93,14 @@ class Tally:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """A lesson that said that a clear verdict was wrong; `burst`: it came after too many others."""
+
+    time: datetime
+    burst: bool
+
+
 class Teacher:
     """Teaches what people said, and holds bursts back."""
 
@@ -103,7 +111,8 @@ class Teacher:
         self._held = held
         self._clock = clock
         self._options = options
-        self._contradictions: dict[str, deque[datetime]] = {}
+        self._window = timedelta(seconds=options.hold_window_s)
+        self._contradictions: dict[str, OrderedDict[bytes, Contradiction]] = {}
 
     async def teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> Tally:
         """Learn mails in their order, each once: the last word on a mail counts.
@@ -139,11 +148,14 @@ class Teacher:
         if known.verdict is not CONTRADICTED[candidate.label]:
             return False
         now = self._clock.now()
-        recent = self._contradictions.setdefault(actor, deque())
-        while recent and now - recent[0] > timedelta(seconds=self._options.hold_window_s):
-            recent.popleft()
-        recent.append(now)
-        return len(recent) > self._options.hold_after
+        recent = self._contradictions.setdefault(actor, OrderedDict())
+        while recent and now - next(iter(recent.values())).time > self._window:
+            recent.popitem(last=False)
+        digest = candidate.features.digest
+        if digest not in recent:  # else the database was away when it was taught
+            burst = len(recent) >= self._options.hold_after
+            recent[digest] = Contradiction(time=now, burst=burst)
+        return recent[digest].burst
 
     async def _hold(self, candidate: Candidate, source: str, actor: str) -> None:
         known = candidate.known

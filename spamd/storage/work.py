@@ -30,7 +30,7 @@ from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
 from spamd.ports import Clock, Lesson, LessonHead, Selection
 from spamd.sample import FactSchema
-from spamd.storage import journal, parts, tables, tallies, tokens
+from spamd.storage import journal, mailboxes, parts, tables, tallies, tokens
 from spamd.storage.blobs import encode_gram_changes, encode_ids
 from spamd.storage.engine import Database
 from spamd.storage.snapshot import Snapshot, Update
@@ -146,6 +146,7 @@ class SqlUnitOfWork:
         model, connection = self._model, self._connection
         await journal.remove(connection, [lesson.digest for lesson in taken_back])
         await journal.add(connection, learned)
+        await mailboxes.settle(connection, [lesson.digest for lesson in learned])
         if taken_back:
             # The fusion looks back on a window of lessons; with some gone older ones come into it.
             model.history = await journal.history(connection, model.history.window)

@@ -116,6 +116,17 @@ async def test_a_burst_is_over_when_its_time_is() -> None:
     assert (await room.teach(candidate("later", Label.SPAM, Verdict.HAM))).held == 0
 
 
+async def test_lessons_tried_again_while_the_database_is_away_make_no_burst() -> None:
+    room = Class()
+    lessons = many(3, Label.SPAM, Verdict.HAM)
+    room.school.down = True
+    for _ in range(3):
+        with pytest.raises(StorageUnavailable):
+            await room.teach(*lessons)
+    room.school.down = False
+    assert (await room.teach(*lessons)).held == 0
+
+
 async def test_the_guard_can_be_switched_off() -> None:
     room = Class(FeedbackOptions(hold_after=0))
     assert (await room.teach(*many(500, Label.SPAM, Verdict.HAM))).held == 0

@@ -197,6 +197,28 @@ async def test_a_held_lesson_waits_and_a_second_one_of_the_same_mail_replaces_it
     assert len(await lessons.held()) == 1
 
 
+async def test_a_held_lesson_is_void_once_its_mail_was_taught_otherwise(
+    database: Database, clock: FixedClock, desk: Desk
+) -> None:
+    lessons: HeldLessons = SqlHeldLessons(database)
+    burst = [
+        Held(
+            number=0,
+            features=mail(subject),
+            label=SPAM,
+            source="imap",
+            actor="anna",
+            probability=0.01,
+            reason="a slip of the mouse",
+            time=clock.now(),
+        )
+        for subject in ("a", "b")
+    ]
+    await lessons.hold(burst)
+    await desk.train(HAM, mail("a"))
+    assert [each.features.digest for each in await lessons.held()] == [mail("b").digest]
+
+
 async def test_a_lease_belongs_to_one_until_it_runs_out(
     database: Database, clock: FixedClock
 ) -> None:
