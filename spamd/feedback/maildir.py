@@ -60,10 +60,14 @@ class Listing:
 
 @dataclass(slots=True, kw_only=True)
 class Remembered:
-    """What this process knows of a folder: its last listing, and the files looked at."""
+    """What this process knows of a folder: its last listing, and the files looked at.
+
+    old   those that lay there at the first look: their times move when they are read
+    """
 
     listing: Listing
     known: set[str] = field(default_factory=set)
+    old: set[str] = field(default_factory=set)
 
 
 class MaildirMailbox:
@@ -128,7 +132,9 @@ class MaildirMailbox:
                 remembered.listing.stamp != listing.stamp
                 and remembered.listing.names == listing.names
             )
-        remembered.known -= self._came_back(folder, remembered, listing)
+        came_back = self._came_back(folder, remembered, listing)
+        remembered.known -= came_back
+        remembered.old -= came_back
         keys = [
             base for base in sorted(listing.names) if cursor is None or base not in remembered.known
         ]
@@ -138,8 +144,9 @@ class MaildirMailbox:
             return None
         start = cursor if same_place and cursor is not None else None
         if start is None:
-            old = baseline or cursor is not None
-            start = await asyncio.to_thread(self._first_cursor, folder, listing, old)
+            lay_there = baseline or cursor is not None
+            remembered.old = set(listing.names) if lay_there else set()
+            start = await asyncio.to_thread(self._first_cursor, folder, listing, lay_there)
         return News(
             folder=folder,
             keys=keys,
@@ -271,7 +278,9 @@ class MaildirMailbox:
         except OSError as error:
             return unreadable(key, f"{key} in {folder.name} can't be read: {error.strerror}")
         fields = header_fields(content)
-        first_look = status.st_ctime_ns // 1000 < cursor.first_look
+        remembered = self._remembered.get(folder.raw)
+        is_old = remembered is not None and key in remembered.old
+        first_look = is_old or status.st_ctime_ns // 1000 < cursor.first_look
         delivered = datetime.fromtimestamp(status.st_mtime, UTC)
         return Head(
             key=key,

@@ -177,6 +177,20 @@ async def test_old_mail_is_a_baseline(box: Box, watched: Watched) -> None:
         assert (tally.examined, bench.taught()) == (3, [])
 
 
+async def test_old_mail_that_is_read_during_the_first_look_stays_a_baseline(
+    box: Box, watched: Watched
+) -> None:
+    base = box.deliver(mail("old"), "Junk")
+    async with watched() as bench:
+        junk = (await bench.mailbox.folders())[0]
+        news = await bench.mailbox.look(junk, None, baseline=True)
+        assert news is not None
+        while box.find(base).stat().st_ctime_ns // 1000 < news.start.first_look:
+            box.move(base, "Junk", "S")
+        [head] = await bench.mailbox.heads(junk, news.keys, news.start)
+        assert head.first_look
+
+
 async def test_a_restart_reads_no_file_twice_and_catches_up(box: Box, watched: Watched) -> None:
     async with watched() as bench:
         base = box.deliver(bench.judged("offer", Verdict.HAM))
