@@ -2,7 +2,8 @@ r"""Learning from mail that people have sorted already: the first lessons of a n
 
     spam   what lies in Junk
     ham    what lies in an archive; and of all other mail what was answered, or came from somebody
-           the person has written to (an address that stands in To or Cc of a mail in Sent)
+           the person has written to (an address that stands in To or Cc of a mail in Sent, and is
+           not the person's own)
 
 Nothing is learned from the inbox as such: it holds spam that nobody has moved yet. Mail marked
 \Deleted, and mail whose keyword says the opposite of its folder, is left out. Both labels are
@@ -146,11 +147,14 @@ class Bootstrap:
     async def _survey(self, mailbox: Mailbox, plan: Plan, advance: Advance) -> None:
         folders = await mailbox.survey()
         known: set[str] = set()
+        own: set[str] = set()
         for folder, role in folders:
             if role is Role.SENT:
                 async for heads in self._heads(mailbox, folder, plan):
                     advance(len(heads))
                     known.update(_addresses(heads, ("to", "cc"), ADDRESSES - len(known)))
+                    own.update(_addresses(heads, ("from",), ADDRESSES - len(own)))
+        known -= own  # notes to oneself prove nothing: spam likes to come from its own recipient
         plan.correspondents += len(known)
         for folder, role in folders:
             if role is not Role.SENT:

@@ -84,6 +84,16 @@ async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Accou
     assert {lesson[1:] for lesson in school.lessons.values()} == {("bootstrap", user)}
 
 
+async def test_mail_in_the_name_of_its_owner_is_no_ham(box: Box, school: FakeSchool) -> None:
+    box.deliver(mail("spam"), "Junk")
+    me = "Me@our.test"
+    box.deliver(to(f"{me}, bert@friends.test").replace(b"ann@sender.test", me.encode()), "Sent")
+    box.deliver(from_("me@our.test", "I recorded you"))
+    box.deliver(from_("bert@friends.test", "lunch"))
+    plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
+    assert (plan.correspondents, plan.chosen(Label.HAM)) == (1, 1)
+
+
 async def test_both_labels_are_learned_in_like_numbers_the_newest_first(
     box: Box, school: FakeSchool
 ) -> None:
