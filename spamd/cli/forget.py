@@ -188,12 +188,11 @@ def moment(text: str, now: datetime) -> datetime:
     Raises:
         UsageProblem: it means no time.
     """
-    if ago := AGO.fullmatch(text):
-        return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
+        if ago := AGO.fullmatch(text):
+            return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+        return datetime.fromisoformat(text).astimezone()  # the zone of that day: summer time or not
+    except (ValueError, OverflowError):
         raise UsageProblem(
             f'"{text}" is no time; write 2026-01-31, 2026-01-31T12:00, 30m, 2h, 3d or 1w'
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=now.tzinfo)

@@ -1,10 +1,13 @@
 """train, retrain, forget, rollback: what they say, what they exit with, what they leave behind."""
 
 import io
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from spamd.cli.forget import moment
 from tests.cli.conftest import Spamd, made_up
 
 
@@ -196,6 +199,26 @@ def test_rollback_first_says_what_it_would_take_back(taught: Spamd) -> None:
 
     assert (done.code, len(done.json["lessons"])) == (0, 10)
     assert corpus(taught) == {"spam": 0, "ham": 10}
+
+
+@pytest.mark.parametrize("text", ["999999w", "2026-02-30", "yesterday"])
+def test_a_time_that_can_not_be_is_named(spamd: Spamd, text: str) -> None:
+    ran = spamd("rollback", "--since", text)
+    assert (ran.code, f'"{text}" is no time' in ran.err) == (64, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"), [("2026-07-01T12:00", 10), ("2026-01-01T12:00", 11), ("2026-01-01T12:00Z", 12)]
+)
+def test_a_time_without_a_zone_is_local_time_of_that_day(
+    monkeypatch: pytest.MonkeyPatch, text: str, utc: int
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        found = moment(text, datetime.now(UTC))
+    time.tzset()
+    assert found.astimezone(UTC).hour == utc
 
 
 def test_rollback_by_source_leaves_the_others(taught: Spamd) -> None:
