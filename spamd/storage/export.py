@@ -19,7 +19,9 @@ Exports of other programs are recognised and added as tallies (`foreign`).
 import base64
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -217,7 +219,7 @@ class _Reader:
         if head != HEAD:
             raise FormatError(f"this is no export of spamd that this version knows: {head}")
         number = 0
-        for line_number, line in enumerate(self._lines, start=2):
+        for line_number, line in enumerate(_up_to_the_end(self._lines), start=2):
             try:
                 row = json.loads(line)
                 if row.keys() == {"lessons"}:
@@ -236,8 +238,10 @@ class _Reader:
             yield lesson
 
 
-def _line(lesson: Lesson) -> str:
-    return json.dumps(_to_json(lesson), ensure_ascii=False) + "\n"
+def _up_to_the_end(lines: TextIO) -> Iterator[str]:
+    """Give the lines of a file, of a compressed one as far as it can be unpacked."""
+    with suppress(EOFError, zlib.error):
+        yield from lines
 
 
 def _to_json(lesson: Lesson) -> dict[str, object]:

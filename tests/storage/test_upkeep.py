@@ -254,6 +254,18 @@ async def test_an_import_of_half_a_file_says_so(
     assert (done.learned, done.complete) == (2, False)
 
 
+async def test_of_a_compressed_export_that_was_cut_off_all_whole_lines_are_imported(
+    desk: Desk, clock: FixedClock, tmp_path: Path
+) -> None:
+    await desk.train(SPAM, *mails(40))
+    await export_file(desk.database, tmp_path / "whole.gz")
+    whole = (tmp_path / "whole.gz").read_bytes()
+    (tmp_path / "half.gz").write_bytes(whole[: len(whole) // 2])
+    await reset(desk.database, clock, tmp_path)
+    done = await import_file(desk.work, tmp_path / "half.gz", desk.clock)
+    assert (done.learned > 5, done.skipped <= 1, done.complete) == (True, True, False)
+
+
 @pytest.mark.parametrize(
     "content", ["", "Dear diary\n", '{"spamd": "journal", "version": 9}\n', "{nonsense"]
 )
