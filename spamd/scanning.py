@@ -89,7 +89,7 @@ class Scanner:
             verdict=decision.verdict,
             action=decision.action,
             reason=decision.reason,
-            probability=evidence.probability,
+            probability=decision.probability,
             required=self._required,
             scores=dict(zip(HEADS, evidence.scores.tolist(), strict=True)),
             size_bytes=features.size_bytes,

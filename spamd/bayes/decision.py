@@ -50,6 +50,13 @@ class Rule(StrEnum):
 CHOICES = ("accept", "unsure", "tag", "reject")
 """The rows of the loss matrix, the mildest first."""
 
+OUTCOMES = {
+    "accept": (Verdict.HAM, Action.ACCEPT),
+    "unsure": (Verdict.UNSURE, Action.ACCEPT),
+    "tag": (Verdict.SPAM, Action.TAG),
+    "reject": (Verdict.SPAM, Action.REJECT),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionOptions:
@@ -111,11 +118,15 @@ class DecisionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Verdict and action for one message, and the reason in one line."""
+    """Verdict and action for one message, and the reason in one line.
+
+    probability   of spam, with the share of spam that arrives: what the thresholds are held against
+    """
 
     verdict: Verdict
     action: Action
     reason: str
+    probability: float
 
 
 def risk(choice: str, probability: float, options: DecisionOptions) -> float:
@@ -163,20 +174,28 @@ def thresholds(options: DecisionOptions) -> Mapping[str, float]:
         found[choice] = crossing
 
 
-def adjusted(probability: float, totals: Totals, prior_spam: float) -> float:
-    """Return the probability for mail with another share of spam than was trained.
+def shift(totals: Totals, prior_spam: float) -> float:
+    """Return what another share of spam than was trained adds to the log-odds.
 
     odds' = odds · [π/(1−π)] / [N_spam/N_ham]        (note 004 eq. 9)
     """
-    if prior_spam == 0 or not 0 < probability < 1 or not (totals.spam and totals.ham):
+    if prior_spam == 0 or not (totals.spam and totals.ham):
+        return 0.0
+    return log(prior_spam / (1 - prior_spam)) - log(totals.spam / totals.ham)
+
+
+def adjusted(probability: float, totals: Totals, prior_spam: float) -> float:
+    """Return the probability for mail with another share of spam than was trained."""
+    added = shift(totals, prior_spam)
+    if not added or not 0 < probability < 1:
         return probability
-    shift = log(prior_spam / (1 - prior_spam)) - log(totals.spam / totals.ham)
-    z = log(probability / (1 - probability)) + shift
+    z = log(probability / (1 - probability)) + added
     return 1 / (1 + exp(-z)) if z > 0 else exp(z) / (1 + exp(z))
 
 
 def decide(probability: float, totals: Totals, options: DecisionOptions) -> Decision:
     """Return verdict, action and reason for a probability of spam after training `totals`."""
+    p = adjusted(probability, totals, options.prior_spam)
     missing = [
         f"{label} {count} of {minimum}"
         for label, count, minimum in (
@@ -187,17 +206,9 @@ def decide(probability: float, totals: Totals, options: DecisionOptions) -> Deci
     ]
     if missing:
         reason = f"too little training: {', '.join(missing)} messages"
-        return Decision(verdict=Verdict.UNSURE, action=Action.ACCEPT, reason=reason)
-    p = adjusted(probability, totals, options.prior_spam)
-    choice = choose(p, options)
-    bounds = thresholds(options)
-    reason = f"probability {p:.4f}, {choice} from {bounds.get(choice, 0.0):.4f}"
-    match choice:
-        case "accept":
-            return Decision(verdict=Verdict.HAM, action=Action.ACCEPT, reason=reason)
-        case "unsure":
-            return Decision(verdict=Verdict.UNSURE, action=Action.ACCEPT, reason=reason)
-        case "tag":
-            return Decision(verdict=Verdict.SPAM, action=Action.TAG, reason=reason)
-        case _:
-            return Decision(verdict=Verdict.SPAM, action=Action.REJECT, reason=reason)
+        verdict, action = Verdict.UNSURE, Action.ACCEPT
+    else:
+        choice = choose(p, options)
+        reason = f"probability {p:.4f}, {choice} from {thresholds(options).get(choice, 0.0):.4f}"
+        verdict, action = OUTCOMES[choice]
+    return Decision(verdict=verdict, action=action, reason=reason, probability=p)

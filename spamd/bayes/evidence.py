@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spamd.bayes import confidence, fisher, graham, mixed, multinomial
 from spamd.bayes.counts import WEIGHT_UNIT, TokenCounts, Totals
-from spamd.bayes.decision import Decision, Verdict, decide
+from spamd.bayes.decision import Decision, Verdict, decide, shift
 from spamd.bayes.fusion import HEADS, SCALES
 from spamd.bayes.logistic import sigmoid
 from spamd.bayes.model import Evidence, Model
@@ -73,12 +73,16 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation:
-    """Everything that can be said about one verdict; `flip` is None when no few clues decide it."""
+    """Everything that can be said about one verdict; `flip` is None when no few clues decide it.
+
+    prior   what the share of spam that arrives adds to the log-odds (`decision.prior_spam`)
+    """
 
     evidence: Evidence
     decision: Decision
     totals: Totals
     bias: float
+    prior: float
     heads: tuple[HeadEvidence, ...]
     flip: Flip | None
 
@@ -105,8 +109,9 @@ def explain(model: Model, sample: Sample, limit: int = 15) -> Explanation:
         decision=decision,
         totals=model.totals,
         bias=float(model.fusion.values[0]),
+        prior=shift(model.totals, model.options.decision.prior_spam),
         heads=heads,
-        flip=_flip(model, sample, evidence, counts, decision.verdict),
+        flip=_flip(model, sample, counts, decision),
     )
 
 
@@ -201,37 +206,36 @@ def without(sample: Sample, indices: NDArray[np.intp]) -> Sample:
     )
 
 
-def _flip(
-    model: Model, sample: Sample, evidence: Evidence, counts: TokenCounts, verdict: Verdict
-) -> Flip | None:
+def _flip(model: Model, sample: Sample, counts: TokenCounts, decision: Decision) -> Flip | None:
     """Take the strongest clues out, 1, 2, 4, …, then close in on the fewest that suffice."""
     strength = np.zeros(len(sample.ids))
     for place, head in enumerate(HEADS):
         if head in model.options.fusion.heads:
             share = model.fusion.values[1 + place] / SCALES[place]
             strength += share * _contributions(head, model, sample, counts)
-    strength *= 1.0 if evidence.log_odds > 0 else -1.0
+    strength *= 1.0 if decision.probability > 0.5 else -1.0
     order = np.argsort(-strength, kind="stable")
     order = order[strength[order] > 0][:FLIP_LIMIT]
 
     def judged(size: int) -> Flip:
-        probability = model.weigh(without(sample, order[:size])).probability
+        rest = model.weigh(without(sample, order[:size])).probability
+        found = decide(rest, model.totals, model.options.decision)
         return Flip(
             without=tuple(order[:size].tolist()),
-            probability=probability,
-            verdict=decide(probability, model.totals, model.options.decision).verdict,
+            probability=found.probability,
+            verdict=found.verdict,
         )
 
     kept, size = 0, 1
-    while size <= len(order) and judged(size).verdict is verdict:
+    while size <= len(order) and judged(size).verdict is decision.verdict:
         kept, size = size, size * 2
     if size > len(order):
-        if kept == len(order) or judged(len(order)).verdict is verdict:
+        if kept == len(order) or judged(len(order)).verdict is decision.verdict:
             return None
         size = len(order)
     while size - kept > 1:
         middle = (kept + size) // 2
-        if judged(middle).verdict is verdict:
+        if judged(middle).verdict is decision.verdict:
             kept = middle
         else:
             size = middle

@@ -94,8 +94,8 @@ def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
     flip, texts, disguise = found.flip, mail.texts, Disguise.of(mail)
     return {
         "verdict": str(found.decision.verdict),
-        "probability": found.evidence.probability,
-        "log_odds": found.evidence.log_odds,
+        "probability": found.decision.probability,
+        "log_odds": found.evidence.log_odds + found.prior,
         "action": str(found.decision.action),
         "reason": found.decision.reason,
         "tokens": len(texts),
@@ -107,6 +107,7 @@ def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
             "hidden": list(disguise.hidden),
         },
         "bias": found.bias,
+        "prior": found.prior,
         "heads": [_head_json(head, texts) for head in found.heads],
         "flip": flip
         and {
@@ -149,7 +150,7 @@ def show(name: str, found: "Explanation", mail: "Features") -> None:
     out.print(
         Text.assemble(
             (f"{verdict}", f"bold {COLOURS.get(verdict, '')}"),
-            f"  {found.evidence.probability:.4f}  {printable(name)}",
+            f"  {found.decision.probability:.4f}  {printable(name)}",
         ),
         soft_wrap=True,
     )
@@ -201,7 +202,10 @@ def _show_heads(found: "Explanation") -> None:
         bar = _bar(head.effect, largest)
         table.add_row(head.head, f"{head.score:+.2f}", f"{head.effect:+.2f}", bar)
     table.add_row("(bias)", "", f"{found.bias:+.2f}", "")
-    table.add_row("together", "", f"{found.evidence.log_odds:+.2f}", "", style="bold")
+    if found.prior:
+        table.add_row("(share of spam)", "", f"{found.prior:+.2f}", "")
+    together = found.evidence.log_odds + found.prior
+    table.add_row("together", "", f"{together:+.2f}", "", style="bold")
     console().print(table)
 
 

@@ -1,9 +1,12 @@
+from math import log
+
 import numpy as np
 import pytest
 
 from spamd.bayes.decision import DecisionOptions, Verdict, decide
 from spamd.bayes.evidence import explain, without
 from spamd.bayes.fusion import HEADS, FusionOptions, FusionWeights
+from spamd.bayes.logistic import sigmoid
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import Label, Sample
 from tests.bayes.samples import ids_of, new_model, sample_of, teach
@@ -31,6 +34,16 @@ def test_each_head_that_is_on_shows_its_score_and_its_effect() -> None:
     assert told.bias + sum(head.effect for head in told.heads) == pytest.approx(
         told.evidence.log_odds
     )
+
+
+def test_the_share_of_spam_that_arrives_is_told_and_the_sum_is_what_is_decided_on() -> None:
+    rare = DecisionOptions(minimum_ham=1, minimum_spam=1, prior_spam=0.001)
+    told = explain(trained(BayesOptions(decision=rare)), sample_of("buy", "now", "pill1"))
+
+    total = told.bias + sum(head.effect for head in told.heads) + told.prior
+    assert told.prior == pytest.approx(log(0.001 / 0.999))
+    assert sigmoid(total) == pytest.approx(told.decision.probability)
+    assert told.decision.probability < told.evidence.probability
 
 
 def test_a_head_that_is_off_is_not_explained() -> None:

@@ -55,6 +55,21 @@ def test_scan_as_json_prints_one_object_for_each_mail(taught: Spamd) -> None:
     assert {"graham", "multinomial", "fisher"} <= set(found["heads"])
 
 
+def test_the_probability_is_that_which_the_verdict_rests_on(taught: Spamd) -> None:
+    rare = ("--set", "decision.prior_spam=0.0001")
+    scanned = taught(*rare, "scan", "spam/11.eml", "--json").json
+    explained = taught(*rare, "explain", "spam/11.eml", "--json").json
+    shown = taught(*rare, "explain", "spam/11.eml").out
+
+    assert scanned["reason"].startswith(f"probability {scanned['probability']:.4f}, ")
+    assert explained["probability"] == scanned["probability"]
+    effects = [head["effect"] for head in explained["heads"]]
+    assert sum(effects, explained["bias"] + explained["prior"]) == pytest.approx(
+        explained["log_odds"]
+    )
+    assert re.search(r"\(share of spam\) +-9\.21", shown)
+
+
 def test_scan_as_json_tells_of_what_was_not_scanned(taught: Spamd) -> None:
     found = taught("scan", "missing", "--json").json
 
