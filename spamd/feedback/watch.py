@@ -144,7 +144,7 @@ class Watcher:
         tally = Tally()
         folders = await self._mailbox.folders()
         self._wait_in = folders[0] if folders else None
-        cursors = await self._memory.mailboxes.cursors(self._mailbox.key)
+        cursors = await self._cursors()
         await self._retry(folders, cursors, tally)
         found = await self._news(folders, cursors, tally)
         self._unseen_before, self._unseen = self._unseen, NOWHERE
@@ -163,6 +163,15 @@ class Watcher:
                 learned=tally.learned.total(),
             )
         return tally
+
+    async def _cursors(self) -> dict[str, Cursor]:
+        """Return how far each folder was read.
+
+        No look was in the future: the clock was set back since, and what is new may have just come.
+        """
+        now = self._clock.now()
+        cursors = await self._memory.mailboxes.cursors(self._mailbox.key)
+        return {name: replace(one, time=min(one.time, now)) for name, one in cursors.items()}
 
     async def _news(
         self, folders: Sequence[Folder], cursors: Mapping[str, Cursor], tally: Tally

@@ -1,7 +1,8 @@
 """Named leases (the port `Leases`): of several equal workers one does the work.
 
 The holder renews its lease well before it runs out; when it dies, another takes over then. Clocks
-of machines that share a database must agree better than a lease is long.
+of machines that share a database must agree better than a lease is long; one that was renewed
+further ahead than that is from before the clock was set back, and nobody's.
 """
 
 from datetime import timedelta
@@ -26,12 +27,13 @@ class SqlLeases:
     async def acquire(self, name: str, holder: str, seconds: float) -> bool:
         """Take or renew a lease; False while somebody else's has not run out."""
         now = self._clock.now()
+        ahead = to_number(now + timedelta(seconds=seconds))
         async with self._database.writing() as connection:
             insert = upsert(connection)(lease).values(
                 name=name,
                 holder=holder,
                 renewed=to_number(now),
-                expires=to_number(now + timedelta(seconds=seconds)),
+                expires=ahead,
             )
             # One statement, so that two who come at once can't both find it free.
             await connection.execute(
@@ -42,7 +44,11 @@ class SqlLeases:
                         "renewed": insert.excluded.renewed,
                         "expires": insert.excluded.expires,
                     },
-                    where=or_(lease.c.holder == holder, lease.c.expires <= to_number(now)),
+                    where=or_(
+                        lease.c.holder == holder,
+                        lease.c.expires <= to_number(now),
+                        lease.c.renewed > ahead,
+                    ),
                 )
             )
             found = await _holder(connection, name)

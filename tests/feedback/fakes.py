@@ -90,11 +90,10 @@ class FakeLeases:
     async def acquire(self, name: str, holder: str, seconds: float) -> bool:
         now = self.clock.now()
         row = self.rows.get(name)
-        if row is not None and row.holder != holder and row.expires > now:
+        ahead = now + timedelta(seconds=seconds)
+        if row and row.holder != holder and row.expires > now and row.renewed <= ahead:
             return False
-        self.rows[name] = LeaseHolder(
-            holder=holder, renewed=now, expires=now + timedelta(seconds=seconds)
-        )
+        self.rows[name] = LeaseHolder(holder=holder, renewed=now, expires=ahead)
         return True
 
     async def release(self, name: str, holder: str) -> None:

@@ -142,6 +142,14 @@ async def test_a_lease_belongs_to_one_until_it_runs_out(ports: Ports) -> None:
     assert await ports.leases.acquire("feedback", "two", 10)
 
 
+async def test_a_lease_taken_before_the_clock_was_set_back_holds_nobody_up(ports: Ports) -> None:
+    ports.clock.seconds += 7200
+    assert await ports.leases.acquire("feedback", "one", 10)
+    ports.clock.seconds -= 7200
+    assert await ports.leases.acquire("feedback", "two", 10)
+    assert not await ports.leases.acquire("feedback", "one", 10)
+
+
 async def test_a_lease_given_back_is_free_and_only_its_holder_gives_it(ports: Ports) -> None:
     assert await ports.leases.acquire("feedback", "one", 10)
     await ports.leases.release("feedback", "two")

@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -189,6 +191,17 @@ async def test_old_mail_that_is_read_during_the_first_look_stays_a_baseline(
             box.move(base, "Junk", "S")
         [head] = await bench.mailbox.heads(junk, news.keys, news.start)
         assert head.first_look
+
+
+async def test_a_clock_that_was_set_back_makes_no_mail_late(box: Box, watched: Watched) -> None:
+    async with watched() as bench:
+        await bench.look()
+        for key, row in bench.mailboxes.rows.items():
+            bench.mailboxes.rows[key] = replace(row, time=row.time + timedelta(hours=2))
+        box.deliver(bench.judged("tagged", Verdict.SPAM))
+        box.deliver(bench.judged("newsletter", Verdict.UNSURE), "Junk")
+        await bench.look()
+        assert bench.taught() == []
 
 
 async def test_a_restart_reads_no_file_twice_and_catches_up(box: Box, watched: Watched) -> None:
