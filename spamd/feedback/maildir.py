@@ -44,7 +44,8 @@ HEADER_BYTES = 64 * 1024
 RENAMES = 3
 """How often a file is looked for again under new flags before it counts as gone."""
 
-JUNK_KEYWORDS = {"$Junk", "$NotJunk"}
+JUNK_KEYWORDS = {"$junk", "$notjunk"}
+"""In small letters: keywords differ in more than case (RFC 9051 §2.3.2)."""
 
 FLAG_NAMES = {"S": "\\Seen", "R": "\\Answered", "F": "\\Flagged", "D": "\\Draft", "T": "\\Deleted"}
 
@@ -263,7 +264,7 @@ class MaildirMailbox:
         keywords = _keywords(self.root / folder.raw)
 
         def marks(name: str) -> frozenset[str]:
-            return _flags(name, keywords) & JUNK_KEYWORDS
+            return frozenset(map(str.lower, _flags(name, keywords))) & JUNK_KEYWORDS
 
         return [base for base in changed if marks(listing.names[base]) - marks(before[base])]
 

@@ -214,8 +214,9 @@ async def test_a_restart_reads_no_file_twice_and_catches_up(box: Box, watched: W
     assert (tally.examined, only(bench.taught())) == (1, ("offer", Label.SPAM))
 
 
-async def test_a_junk_keyword_counts(box: Box, watched: Watched) -> None:
-    (box.root / "dovecot-keywords").write_text("0 $Junk\n1 $NotJunk\n")
+@pytest.mark.parametrize("keyword", ["$Junk", "$junk"])
+async def test_a_junk_keyword_counts(box: Box, watched: Watched, keyword: str) -> None:
+    (box.root / "dovecot-keywords").write_text(f"0 {keyword}\n1 $NotJunk\n")
     async with watched() as bench:
         await bench.look()
         base = box.deliver(bench.judged("offer", Verdict.UNSURE))
