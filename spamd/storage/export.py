@@ -33,6 +33,7 @@ from spamd.bayes.counts import distinct
 from spamd.bayes.learning import Effect
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Texts
+from spamd.message.identity import DIGEST_BYTES
 from spamd.ports import Clock, Lesson, Selection
 from spamd.sample import Label, Sample
 from spamd.storage import foreign, journal, tallies
@@ -278,9 +279,14 @@ def _from_json(row: dict[str, Any]) -> Lesson:
         raise FormatError("a token stands there twice")
     occurrences = np.array([occurrences for _, occurrences, _ in row["tokens"]], dtype=np.uint8)
     kinds = np.array([kinds for _, _, kinds in row["tokens"]], dtype=np.uint8)
+    if not occurrences.all():
+        raise FormatError("a token does not occur")
     time = datetime.fromisoformat(row["time"])
     if time.tzinfo is None:
         raise FormatError("the time has no zone")
+    digest = bytes.fromhex(row["digest"])
+    if len(digest) != DIGEST_BYTES:
+        raise FormatError("the digest has another length than that of a mail")
     discrete = np.array(row["facts"], dtype=np.uint8)
     if len(discrete) != len(SCHEMA.sizes) or not (discrete < np.array(SCHEMA.sizes)).all():
         raise FormatError("the facts are not those that this version knows")
@@ -288,19 +294,13 @@ def _from_json(row: dict[str, Any]) -> Lesson:
     if len(continuous) != len(SCHEMA.continuous):
         raise FormatError("the numbers are not those that this version knows")
     return Lesson(
-        digest=bytes.fromhex(row["digest"]),
+        digest=digest,
         label=Label(row["label"]),
         source=str(row["source"]),
         actor=str(row["actor"]),
         sender_domain=str(row["sender_domain"]),
         time=time,
-        effect=Effect(
-            scores=np.array(row["scores"], dtype=np.float64),
-            probability_before=float(row["before"]),
-            probability_after=float(row["after"]),
-            step=int(row["step"]),
-            gram_step=int(row["gram_step"]),
-        ),
+        effect=_effect_from_json(row),
         sample=Sample(
             ids=ids[order],
             occurrences=occurrences[order],
@@ -311,6 +311,19 @@ def _from_json(row: dict[str, Any]) -> Lesson:
         ),
         texts=Texts(texts.words, texts.first[order], texts.second[order]),
     )
+
+
+def _effect_from_json(row: dict[str, Any]) -> Effect:
+    effect = Effect(
+        scores=np.array(row["scores"], dtype=np.float64),
+        probability_before=float(row["before"]),
+        probability_after=float(row["after"]),
+        step=int(np.int32(row["step"])),
+        gram_step=int(np.int32(row["gram_step"])),
+    )
+    if not np.isfinite([*effect.scores, effect.probability_before, effect.probability_after]).all():
+        raise FormatError("a score or a probability is no number")
+    return effect
 
 
 def _tally_to_json(tally: Tally) -> dict[str, object]:

@@ -36,6 +36,10 @@ _RSPAMD = re.compile(r'REDIS\d|\{"pattern"|"\w+_keys": ?\[')
 """A dump of redis, and of `rspamadm statistics_dump dump` with JSON and without."""
 
 
+MOST = 2**29
+"""Mails of one label: three such tallies still fit into a word's count, an int32."""
+
+
 class FormatError(ValueError):
     """A text is not what it should be."""
 
@@ -58,10 +62,11 @@ def read(content: bytes, time: datetime) -> Tally:
         source, spam, ham, counts = "spambayes", *_spambayes(lines)
     else:
         raise FormatError("this is no export of spamd, bogofilter (bogoutil -d) or SpamBayes")
+    if max(spam, ham) > MOST:
+        raise FormatError(f"it counts {max(spam, ham)} mails, more than anybody ever got")
     words = _sum(counts)
-    numbers = np.array(list(words.values()), dtype=np.int64).reshape(-1, 2)
     # A word can't stand in more mails than there were; some dumps say so after an expiry.
-    capped = np.minimum(numbers, (spam, ham)).astype(np.int32)
+    capped = [(min(in_spam, spam), min(in_ham, ham)) for in_spam, in_ham in words.values()]
     return Tally(
         digest=blake2b(content, digest_size=DIGEST_BYTES, person=b"spamd tally").digest(),
         source=source,
@@ -69,7 +74,7 @@ def read(content: bytes, time: datetime) -> Tally:
         spam=spam,
         ham=ham,
         words=tuple(words),
-        counts=capped,
+        counts=np.array(capped, dtype=np.int32).reshape(-1, 2),
     )
 
 

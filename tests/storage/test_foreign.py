@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,13 @@ def test_what_bogofilter_really_writes_is_read(tmp_path: Path, clock: FixedClock
     tally = read(dump.stdout, clock.now())
     assert (tally.spam, tally.ham) == (1, 1)
     assert {"buy", "pills", "lunch", "subject:cheap"} <= set(tally.words)
+
+
+@pytest.mark.parametrize("number", [10**9, 10**10, 10**20])
+def test_a_number_of_mails_that_nobody_ever_got_is_refused(number: int) -> None:
+    dump = f".MSG_COUNT {number} 5 20200101\nhello {number} 1 20200101\n"
+    with pytest.raises(FormatError, match="more than anybody ever got"):
+        read(dump.encode(), datetime(2026, 1, 1, tzinfo=UTC))
 
 
 @pytest.fixture

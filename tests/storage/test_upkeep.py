@@ -242,6 +242,31 @@ async def test_d25_a_line_that_cant_be_read_is_skipped_counted_and_named(
     assert [fault.split(":")[0] for fault in done.faults] == ["line 2", "line 3", "line 4"]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tokens": [["word", 0, 1]]},
+        {"tokens": [["word", 256, 1]]},
+        {"scores": [float("nan")]},
+        {"before": float("inf")},
+        {"step": 2**31},
+        {"gram_step": -(2**40)},
+        {"digest": "aa"},
+    ],
+)
+async def test_a_lesson_with_numbers_that_no_lesson_has_is_skipped(
+    desk: Desk, clock: FixedClock, tmp_path: Path, change: dict[str, object]
+) -> None:
+    await desk.train(SPAM, *mails(1))
+    await export_file(desk.database, tmp_path / "whole")
+    head, lesson, end = (tmp_path / "whole").read_text().splitlines()
+    lines = [head, json.dumps(json.loads(lesson) | change), end]
+    (tmp_path / "broken").write_text("\n".join(lines))
+    await reset(desk.database, clock, tmp_path)
+    done = await import_file(desk.work, tmp_path / "broken", desk.clock)
+    assert (done.learned, done.skipped, done.complete) == (0, 1, True)
+
+
 async def test_an_import_of_half_a_file_says_so(
     desk: Desk, clock: FixedClock, tmp_path: Path
 ) -> None:
