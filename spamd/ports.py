@@ -384,6 +384,10 @@ class UnitOfWork(Protocol):
         """Return a model of its own that knows these tokens (distinct, any order) and no others."""
         ...
 
+    async def settle(self, digests: Sequence[bytes]) -> int:
+        """Drop what waits for a review about these mails, as they are taught; return how many."""
+        ...
+
     async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
         """Write what the model learned and unlearned since `model`, with its lessons; then commit.
 

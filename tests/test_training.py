@@ -75,6 +75,9 @@ class MemoryStore:
         self.whole.tokens.merge(unknown, TokenCounts.zeros(len(unknown)))
         return self.whole
 
+    async def settle(self, digests: Sequence[bytes]) -> int:
+        return 0
+
     async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
         for lesson in taken_back:
             del self.journal[lesson.digest]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select
+from sqlalchemy import Column, Row, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.ports import Cursor, Held, Parked, Place
@@ -205,20 +205,24 @@ class SqlHeldLessons:
 
     async def drop(self, numbers: Sequence[int]) -> int:
         """Remove lessons and return how many there were."""
-        dropped = 0
         async with self._database.writing() as connection:
-            for start in range(0, len(numbers), CHUNK):
-                these = HELD.c.number.in_(numbers[start : start + CHUNK])
-                dropped += len((await connection.execute(select(HELD.c.number).where(these))).all())
-                await connection.execute(delete(HELD).where(these))
-        return dropped
+            return await _removed(connection, HELD.c.number, numbers)
 
 
-async def settle(connection: AsyncConnection, digests: Sequence[bytes]) -> None:
+async def settle(connection: AsyncConnection, digests: Sequence[bytes]) -> int:
     """Remove what waits for a review about mails that are taught now: the last word counts."""
-    for start in range(0, len(digests), CHUNK):
-        these = HELD.c.digest.in_(digests[start : start + CHUNK])
-        await connection.execute(delete(HELD).where(these))
+    return await _removed(connection, HELD.c.digest, digests)
+
+
+async def _removed(
+    connection: AsyncConnection, column: Column[Any], values: Sequence[object]
+) -> int:
+    """Remove the held lessons with these values in a column; return how many there were."""
+    removed = 0
+    for start in range(0, len(values), CHUNK):
+        these = column.in_(values[start : start + CHUNK])
+        removed += (await connection.execute(delete(HELD).where(these))).rowcount
+    return removed
 
 
 def _held_row(number: int, each: Held) -> dict[str, object]:

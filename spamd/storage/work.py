@@ -138,6 +138,10 @@ class SqlUnitOfWork:
         )
         return model
 
+    async def settle(self, digests: Sequence[bytes]) -> int:
+        """Drop what waits for a review about these mails, as they are taught; return how many."""
+        return await mailboxes.settle(self._connection, digests)
+
     async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
         """Write what the model learned and unlearned since `model`, with its lessons; then commit.
 
@@ -146,7 +150,6 @@ class SqlUnitOfWork:
         model, connection = self._model, self._connection
         await journal.remove(connection, [lesson.digest for lesson in taken_back])
         await journal.add(connection, learned)
-        await mailboxes.settle(connection, [lesson.digest for lesson in learned])
         if taken_back:
             # The fusion looks back on a window of lessons; with some gone older ones come into it.
             model.history = await journal.history(connection, model.history.window)

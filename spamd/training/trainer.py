@@ -184,6 +184,7 @@ class Trainer:
         async with self._unit_of_work() as work:
             heads = {head.digest: head for head in await work.listed(Selection(digests=digests))}
             wrong = [head.digest for head in heads.values() if head.label is not label]
+            settled = await work.settle(digests)
             old = await work.lessons(wrong)
             fresh = _first_of_each(batch, heads, label)
             model = await work.model(
@@ -215,7 +216,7 @@ class Trainer:
                 )
                 for features, effect in zip(fresh, effects, strict=True)
             }
-            if learned:
+            if learned or settled:
                 await work.commit(list(learned.values()), list(old.values()))
         return _outcomes(batch, heads, learned, label)
 

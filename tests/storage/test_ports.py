@@ -173,20 +173,8 @@ async def test_a_held_lesson_waits_and_a_second_one_of_the_same_mail_replaces_it
 ) -> None:
     lessons: HeldLessons = SqlHeldLessons(database)
 
-    def held(subject: str, reason: str) -> Held:
-        return Held(
-            number=0,
-            features=mail(subject),
-            label=SPAM,
-            source="imap",
-            actor="anna",
-            probability=0.01,
-            reason=reason,
-            time=clock.now(),
-        )
-
-    await lessons.hold([held("a", "first"), held("b", "first")])
-    await lessons.hold([held("a", "second")])
+    await lessons.hold([held(clock, "a", "first"), held(clock, "b", "first")])
+    await lessons.hold([held(clock, "a", "second")])
     waiting = await lessons.held()
     assert [(each.reason, each.features.digest) for each in waiting] == [
         ("first", mail("b").digest),
@@ -197,26 +185,40 @@ async def test_a_held_lesson_waits_and_a_second_one_of_the_same_mail_replaces_it
     assert len(await lessons.held()) == 1
 
 
+@pytest.mark.parametrize("taught_before", [False, True])
 async def test_a_held_lesson_is_void_once_its_mail_was_taught_otherwise(
+    database: Database, clock: FixedClock, desk: Desk, *, taught_before: bool
+) -> None:
+    lessons: HeldLessons = SqlHeldLessons(database)
+    if taught_before:
+        await desk.train(HAM, mail("a"))
+    await lessons.hold([held(clock, "a"), held(clock, "b")])
+    await desk.train(HAM, mail("a"))
+    assert [each.features.digest for each in await lessons.held()] == [mail("b").digest]
+
+
+async def test_a_rehearsal_is_nobodys_last_word(
     database: Database, clock: FixedClock, desk: Desk
 ) -> None:
     lessons: HeldLessons = SqlHeldLessons(database)
-    burst = [
-        Held(
-            number=0,
-            features=mail(subject),
-            label=SPAM,
-            source="imap",
-            actor="anna",
-            probability=0.01,
-            reason="a slip of the mouse",
-            time=clock.now(),
-        )
-        for subject in ("a", "b")
-    ]
-    await lessons.hold(burst)
-    await desk.train(HAM, mail("a"))
-    assert [each.features.digest for each in await lessons.held()] == [mail("b").digest]
+    for label in (HAM, SPAM):
+        await desk.train(label, *(mail(f"{label.value} {number}") for number in range(8)))
+    await lessons.hold([held(clock, "ham 0")])
+    assert await desk.trainer.rehearse() == 16
+    assert len(await lessons.held()) == 1
+
+
+def held(clock: FixedClock, subject: str, reason: str = "a slip of the mouse") -> Held:
+    return Held(
+        number=0,
+        features=mail(subject),
+        label=SPAM,
+        source="imap",
+        actor="anna",
+        probability=0.01,
+        reason=reason,
+        time=clock.now(),
+    )
 
 
 async def test_a_lease_belongs_to_one_until_it_runs_out(
