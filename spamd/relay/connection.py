@@ -204,7 +204,7 @@ class Connection(SMTP):
             if not isinstance(error, SpamdError):
                 self._context.observer.failed("session.failed", error)
             if answer.code < 500:  # not the client's fault, and our state is unknown: start anew
-                answer = reply(421, answer.raw[4:-2].decode("ascii", "replace"))
+                answer = answer.as_goodbye
         if answer.code == 421:
             self._closing = True
         return answer

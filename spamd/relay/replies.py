@@ -9,6 +9,7 @@ is the code for the second case. Anything that has no row is a bug of ours: 451 
 of the exception is for the log only. A fault of ours is never 5yz.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -85,6 +86,14 @@ class Reply:
     def permanent(self) -> bool:
         """Tell whether it is 5yz."""
         return self.code >= 500
+
+    @property
+    def as_goodbye(self) -> "Reply":
+        """Return the same words as 421, after which the connection is closed."""
+        return Reply(421, _CODE.sub(b"421", self.raw))
+
+
+_CODE = re.compile(rb"^[0-9]{3}", re.MULTILINE)
 
 
 def reply(code: int, text: str) -> Reply:

@@ -97,7 +97,7 @@ class SmtpSession:
         self.close()
         if banner.code < 500:
             # RFC 5321 §3.1: a next hop that can't serve now says 421; others of 4yz mean the same
-            raise NextHopRefused(b"421" + banner.raw[3:])
+            raise NextHopRefused(banner.as_goodbye.raw)
         if options.names_client:
             raise NextHopRefused(banner.raw)
         # It refuses us, not the client; a wrong setting between the two must not bounce mail.

@@ -46,13 +46,18 @@ async def test_smtp_c03_no_banner_is_421(answer: Do) -> None:
         assert await talk.rest() == b""
 
 
-async def test_smtp_c04_a_temporary_banner_is_passed_on_as_421() -> None:
-    async with (
-        ScriptedNextHop(answers={"": b"450 4.3.2 come back at nine\r\n"}) as hop,
-        relay(hop.url) as running,
-    ):
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"450 4.3.2 come back at nine\r\n",
+        b"450-4.3.2 come back\r\n450 4.3.2 at nine\r\n",
+        "421 4.3.2 überlastet\r\n".encode(),
+    ],
+)
+async def test_smtp_c04_a_temporary_banner_is_passed_on_as_421(words: bytes) -> None:
+    async with ScriptedNextHop(answers={"": words}) as hop, relay(hop.url) as running:
         talk = await running.talk()
-        assert await talk.say(b"EHLO c.test") == b"421 4.3.2 come back at nine\r\n"
+        assert await talk.say(b"EHLO c.test") == words.replace(b"450", b"421")
         assert await talk.rest() == b""
 
 

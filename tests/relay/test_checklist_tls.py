@@ -517,6 +517,15 @@ async def test_smtp_t13_a_refused_xclient_is_passed_on(answer: bytes) -> None:
         assert await (await running.talk()).say(b"EHLO c.test") == answer
 
 
+async def test_smtp_t13_a_temporary_refusal_of_xclient_ends_the_session_in_its_own_words() -> None:
+    answer = "450-4.7.0 später\r\n450 4.7.0 vielleicht\r\n".encode()
+    hop = ScriptedNextHop(extensions=XCLIENTING, answers={"XCLIENT": answer})
+    async with hop, relay(hop.url, next_hop={"xclient": True}) as running:
+        talk = await running.talk()
+        assert await talk.say(b"EHLO c.test") == answer.replace(b"450", b"421")
+        assert await talk.rest() == b""
+
+
 async def test_smtp_t14_the_proxy_header_is_the_first_thing_the_next_hop_reads() -> None:
     first: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
