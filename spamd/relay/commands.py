@@ -9,7 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 _PATH = re.compile(rb'(?i:FROM|TO)\s*:\s*(?:<((?:[^">\\]++|\\.|"(?:[^"\\]++|\\.)*+")*+)>|(\S*))')
-_PARAMETER = re.compile(rb" +([^ =]+)(?:=([^ ]*))?")
+_PARAMETER = re.compile(rb"(?<! ) +([^ =]+)(?:=([^ ]*))?")
 
 EXTENSION_OF = {
     b"SIZE": b"SIZE",
