@@ -1,8 +1,8 @@
 """Our header fields: rendered, and spliced into the original bytes. Nothing is ever re-serialised.
 
 `strip_and_prepend` removes every `X-Spam-*` field of the header section (a stranger may have put
-them there) and places our block on top; every other byte stays. It works on plain messages and on
-the dot-stuffed wire form, with CRLF and with LF.
+them there) and places our block on top; every other byte stays. It works on messages as
+they are meant, not dot-stuffed, with CRLF and with LF.
 """
 
 import re

@@ -183,6 +183,11 @@ def _holds_bare_newline(piece: bytes) -> bool:
     return cr[:-1] != lf[1:] or cr[-1:] == b"\1" or lf[:1] == b"\1"
 
 
+def stuffed(text: bytes) -> bytes:
+    """Return the wire form of whole lines."""
+    return (b"\r\n" + text).replace(b"\r\n.", b"\r\n..")[2:]
+
+
 def unstuffed(wire: bytes) -> bytes:
     """Return the message that the sender meant by its wire form."""
     # RFC 5321 §4.5.2: the first dot of a line is taken away

@@ -26,7 +26,7 @@ from spamd.message.envelope import Envelope
 from spamd.message.markup import header_end, render, strip_and_prepend
 from spamd.relay.connection import Connection
 from spamd.relay.context import RelayContext
-from spamd.relay.data import Intake, unstuffed
+from spamd.relay.data import Intake, stuffed, unstuffed
 from spamd.relay.next_hops import NextHopSession
 from spamd.relay.options import OnFault, Received
 from spamd.relay.outgoing import Outgoing
@@ -66,7 +66,7 @@ class HandOver:
         report: ScanReport | None = None
         try:
             letter = await intake.finish(self._context.relay.bare_newline)
-            head = self._head(letter)
+            head, start = self._head(letter)
             report = await self._judged(letter)
             _obey(report)
             fields = self._trace() + render(report.fields(), b"\r\n")
@@ -75,9 +75,9 @@ class HandOver:
             else:
                 marked = await asyncio.to_thread(strip_and_prepend, head, fields)
             outgoing = Outgoing(
-                head=marked,
+                head=stuffed(marked) if letter.dotted else marked,
                 letter=letter,
-                start=len(head),
+                start=start,
                 sender=self._envelope.sender,
                 junk=report.verdict is Verdict.SPAM and report.action is Action.TAG,
             )
@@ -125,8 +125,8 @@ class HandOver:
         except Exception as error:  # noqa: BLE001 - the next hop has the mail, nothing may change that
             observer.failed("observer.failed", error)
 
-    def _head(self, letter: Letter) -> bytes:
-        """Return the header section.
+    def _head(self, letter: Letter) -> tuple[bytes, int]:
+        """Return the header section as it was meant, and where in the letter the rest begins.
 
         Raises:
             RoutingLoop: the message has been on its way too long.
@@ -137,13 +137,14 @@ class HandOver:
         # As far as the first blank line, which may be beyond the header section if that ended
         # without one; `strip_and_prepend` sees where, and a plain search costs a tenth.
         blank = text.find(b"\r\n\r\n")
-        end = blank + 4 if blank >= 0 else len(text)
-        if blank < 0 and len(text) < letter.size_bytes and header_end(text) == len(text):
+        end = blank + 4 if blank >= 0 else text.rfind(b"\n") + 1 or len(text)
+        # A dot that only the wire needs must not hide a field of ours, or the next line of a field.
+        head = unstuffed(text[:end]) if letter.dotted else text[:end]
+        if blank < 0 and end < letter.size_bytes and header_end(head) == len(head):
             raise MessageTooLarge("header section larger than what is looked at")
-        head = text[:end]
         if received_count(head) >= MAX_RECEIVED:
             raise RoutingLoop(f"{MAX_RECEIVED} Received fields")
-        return head
+        return head, end
 
     async def _judged(self, letter: Letter) -> ScanReport:
         """Return the report; a fault of ours follows `relay.on_fault`."""

@@ -13,7 +13,7 @@ from spamd.relay.handover import start_of
 from spamd.relay.spool import Budget, Letter
 from spamd.report import ScanReport
 from spamd.scanning import Scanner, ScanningInspector
-from tests.fakes import FakeClock
+from tests.fakes import FakeClock, FakeInspector
 from tests.relay.peers import ScriptedNextHop, Talk, relay
 
 MIB = 2**20
@@ -97,3 +97,28 @@ def test_of_a_spooled_message_more_is_read_than_is_looked_at(limit: int) -> None
         assert content.startswith(text.removesuffix(b"\r"))
         assert len(text) > min(limit, len(content) - 1)
         assert len(text) <= 2 * limit + 3
+
+
+@pytest.mark.parametrize("before", range(5))
+async def test_the_end_of_what_is_looked_at_falls_anywhere(before: int) -> None:
+    inspector = FakeInspector(reads_bytes=100)
+    sent = b"Not a field\r\n" + b"x" * (80 + before) + b"\r\n..dots\r\n..\r\n" + b"y\r\n" * 100
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, inspector=inspector, spool_above_bytes=10) as running,
+    ):
+        talk = await running.talk()
+        assert (await talk.deliver(sent)).startswith(b"250 ")
+        assert hop.messages[0].endswith(b"\r\n\r\n" + sent)
+
+
+@pytest.mark.parametrize("before", range(5))
+async def test_a_header_section_above_what_is_looked_at_is_552(before: int) -> None:
+    inspector = FakeInspector(reads_bytes=100)
+    sent = b"X: " + b"x" * (80 + before) + b"\r\nX-Spam-Status: No\r\n\r\nbody\r\n"
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, inspector=inspector, spool_above_bytes=10) as running,
+    ):
+        talk = await running.talk()
+        assert (await talk.deliver(sent)).startswith(b"552 5.3.4 ")
