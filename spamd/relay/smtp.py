@@ -110,13 +110,15 @@ class SmtpSession:
             NextHopTlsFailed: TLS is required and can't be had.
             NextHopRefused: XCLIENT was refused.
         """
-        first = self._client is None
         self._client = client
-        answer = await self._hello(client, extended=extended)
-        if first and answer.accepted:
-            answer = await self._secured(client, answer, extended=extended)
-        if answer.accepted and self._options.xclient and self.capabilities:
-            await self._name_client(client)
+        options = self._options
+        # STARTTLS and XCLIENT are offered to EHLO only; a client that says HELO avoids neither.
+        asked = extended or options.xclient or options.tls is NextHopTls.REQUIRED
+        answer = await self._hello(client, extended=asked)
+        if not self._encrypted and (answer.accepted or asked is not extended):
+            answer = await self._secured(client, answer, extended=asked)
+        named = answer.accepted and options.xclient and await self._name_client(client)
+        if named or asked is not extended:
             answer = await self._hello(client, extended=extended)
         return answer
 
@@ -263,16 +265,18 @@ class SmtpSession:
         self._encrypted = True
         return True
 
-    async def _name_client(self, client: Client) -> None:
+    async def _name_client(self, client: Client) -> bool:
+        """Name the client by XCLIENT; tell whether that was offered."""
         capabilities = self.capabilities or {}
         offered = capabilities.get(b"XCLIENT")
         if offered is None:
-            return
+            return False
         for line in identity_commands(b"XCLIENT", client, offered.upper().split()):
             answer = await self._wire.ask(line, self._options.greeting_timeout_s)
             if not answer.accepted:
                 self.close()
                 raise NextHopRefused(answer.raw)
+        return True
 
     def _forward(self) -> list[bytes]:
         """Return the XFORWARD commands; they count for one message, so they stand before each."""

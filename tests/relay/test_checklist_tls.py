@@ -222,6 +222,26 @@ async def test_smtp_t07_required_tls_that_is_not_to_be_had(offer: str) -> None:
         assert "MAIL" not in hop.verbs
 
 
+async def test_smtp_t07_required_tls_is_had_for_a_client_that_says_helo(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    options = {"tls": NextHopTls.REQUIRED, "tls_ca_file": ca_file}
+    async with secure_hop(authority) as hop, relay(hop.url, next_hop=options) as running:
+        assert await (await running.talk()).deliver(hello=b"HELO c.test") == QUEUED
+        assert hop.verbs[:5] == ["EHLO", "STARTTLS", "EHLO", "HELO", "MAIL"]
+
+
+@pytest.mark.parametrize("hellos", [[b"HELO c.test"], [b"EHLO c.test", b"HELO c.test"]])
+async def test_smtp_t07_required_tls_is_not_got_round_by_a_refused_ehlo(
+    hellos: list[bytes],
+) -> None:
+    hop = ScriptedNextHop(answers={"EHLO": b"502 5.5.1 what?\r\n"})
+    async with hop, relay(hop.url, next_hop={"tls": NextHopTls.REQUIRED}) as running:
+        talk = await running.talk()
+        assert (await talk.say(*hellos)).startswith(b"421 4.7.5 ")
+        assert "MAIL" not in hop.verbs
+
+
 async def test_smtp_t07_opportunistic_tls_takes_any_certificate(authority: trustme.CA) -> None:
     async with secure_hop(authority, "other.test") as hop, relay(hop.url) as running:
         assert await (await running.talk()).deliver() == QUEUED
@@ -508,6 +528,13 @@ async def test_smtp_t13_and_d22_xclient_towards_the_next_hop() -> None:
         assert hop.verbs == ["EHLO", "XCLIENT", "EHLO", "MAIL", "RCPT", "DATA"]
         assert b"ADDR=127.0.0.1 " in hop.commands[1]
         assert b"Received:" not in hop.messages[0]
+
+
+async def test_smtp_t13_a_client_that_says_helo_is_named_too() -> None:
+    hop = ScriptedNextHop(extensions=XCLIENTING, answers={"XCLIENT": b"220 next.test ESMTP\r\n"})
+    async with hop, relay(hop.url, next_hop={"xclient": True}) as running:
+        assert await (await running.talk()).deliver(hello=b"HELO c.test") == QUEUED
+        assert hop.verbs == ["EHLO", "XCLIENT", "HELO", "MAIL", "RCPT", "DATA"]
 
 
 @pytest.mark.parametrize("answer", [b"421 4.7.0 no\r\n", b"550 5.7.1 you are listed\r\n"])
