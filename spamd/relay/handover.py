@@ -167,7 +167,7 @@ class HandOver:
     def _trace(self) -> bytes:
         """Return our Received field, empty where the next hop makes one of the real client."""
         setting = self._context.relay.received
-        hidden = setting is Received.AUTO and self._context.next_hop.names_client
+        hidden = setting is Received.AUTO and self._next_hop.knows_client
         if setting is Received.OFF or hidden:
             return b""
         client = self._envelope.client

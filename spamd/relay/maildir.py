@@ -46,6 +46,7 @@ class MaildirSession:
 
     lmtp = True
     usable = True
+    knows_client = False
 
     def __init__(self, url: NextHopUrl, options: NextHopOptions, hostname: str) -> None:
         self.url = url

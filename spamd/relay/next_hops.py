@@ -42,6 +42,11 @@ class NextHopSession(Protocol):
         ...
 
     @property
+    def knows_client(self) -> bool:
+        """Tell whether it has been told the real client's address, and acts on it."""
+        ...
+
+    @property
     def capabilities(self) -> Capabilities | None:
         """Return what it offers; None when it has not said."""
         ...
@@ -179,6 +184,11 @@ class RoutedSession:
     def usable(self) -> bool:
         """Tell whether the sessions in use are in step."""
         return self._default.usable and (self._holder is None or self._holder.usable)
+
+    @property
+    def knows_client(self) -> bool:
+        """Tell whether the transaction's next hop has been told the client's address."""
+        return (self._holder or self._default).knows_client
 
     @property
     def capabilities(self) -> Capabilities | None:

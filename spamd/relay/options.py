@@ -231,11 +231,6 @@ class NextHopOptions:
         if not self.maildir_junk.isprintable() or set(self.maildir_junk) & set("/\\"):
             raise ValueError("next_hop.maildir_junk is the name of a folder, without slashes")
 
-    @property
-    def names_client(self) -> bool:
-        """Tell whether the next hop learns the real client's address and acts on it."""
-        return self.xclient or self.proxy_protocol
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsOptions:

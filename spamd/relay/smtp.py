@@ -47,6 +47,7 @@ class SmtpSession:
         kennel: Kennel,
     ) -> None:
         self.url = url
+        self.knows_client = False
         self.capabilities: Capabilities | None = None
         self._options = options
         self._hostname = hostname
@@ -91,6 +92,7 @@ class SmtpSession:
         if options.proxy_protocol and not self.url.path:
             peer = self._wire.transport.get_extra_info("peername")
             self._wire.transport.write(proxy_header(client, peer[:2]))
+            self.knows_client = True
         banner = await self._wire.greeting(options.greeting_timeout_s)
         if banner.accepted:
             return
@@ -98,7 +100,7 @@ class SmtpSession:
         if banner.code < 500:
             # RFC 5321 §3.1: a next hop that can't serve now says 421; others of 4yz mean the same
             raise NextHopRefused(banner.as_goodbye.raw)
-        if options.names_client:
+        if self.knows_client:
             raise NextHopRefused(banner.raw)
         # It refuses us, not the client; a wrong setting between the two must not bounce mail.
         raise NextHopRefused(_ACCEPTED_LATER.raw)
@@ -118,6 +120,7 @@ class SmtpSession:
         if not self._encrypted and (answer.accepted or asked is not extended):
             answer = await self._secured(client, answer, extended=asked)
         named = answer.accepted and options.xclient and await self._name_client(client)
+        self.knows_client = self.knows_client or named
         if named or asked is not extended:
             answer = await self._hello(client, extended=extended)
         return answer

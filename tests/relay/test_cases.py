@@ -134,7 +134,9 @@ async def test_c16_fields_that_claim_to_be_ours_never_arrive_nor_count() -> None
 async def test_c16_a_dot_that_the_next_hop_takes_away_hides_no_forged_field(forged: bytes) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=FakeInspector(SPAM)) as running:
         talk = await running.talk()
-        assert await talk.deliver(forged + b"..X-Spam-Status: of another name\r\n" + LETTER) == QUEUED
+        assert (
+            await talk.deliver(forged + b"..X-Spam-Status: of another name\r\n" + LETTER) == QUEUED
+        )
         (found,) = hop.messages
         assert len(re.findall(rb"(?m)^\.?X-Spam-Status:", found)) == 1
         assert found.endswith(b"\r\n..X-Spam-Status: of another name\r\n" + LETTER)

@@ -87,7 +87,9 @@ def test_any_argument_can_be_read(argument: bytes) -> None:
 
 
 def test_blanks_before_a_parameter_are_passed_over_once() -> None:
-    argument = b"FROM:<a@x.test>" + b" " * 1_000_000  # from each of them to the end would take hours
+    argument = (
+        b"FROM:<a@x.test>" + b" " * 1_000_000
+    )  # from each of them to the end would take hours
     assert understood(argument + b"=x", ()) == argument + b"=x"
     assert understood(argument + b"SIZE=9", ()) == b"FROM:<a@x.test>"
 
