@@ -77,7 +77,7 @@ class Introduction(Connection):
 
     async def _greet_next_hop(self) -> Reply:
         """Introduce the client to the next hop, on a fresh connection where there is none."""
-        client = self.client()
+        client = self._introduced()  # XFORWARD counts for a message, not for the session
         if self.next_hop is None or not self.next_hop.usable:
             self._drop_next_hop()
             self.next_hop = await self._context.next_hops.open(client)

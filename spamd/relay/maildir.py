@@ -74,7 +74,7 @@ class MaildirSession:
         """Answer for the Maildir."""
         return reply(250, self._hostname)
 
-    async def mail(self, argument: bytes) -> Reply:
+    async def mail(self, argument: bytes, client: Client) -> Reply:  # noqa: ARG002 - no one to tell
         """Take a sender."""
         path = parse_path(argument)
         if path is None:

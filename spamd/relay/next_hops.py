@@ -55,8 +55,8 @@ class NextHopSession(Protocol):
         """Introduce the client."""
         ...
 
-    async def mail(self, argument: bytes) -> Reply:
-        """Pass MAIL on."""
+    async def mail(self, argument: bytes, client: Client) -> Reply:
+        """Pass MAIL on; `client` is whose mail it is, which XFORWARD may have said."""
         ...
 
     async def rcpt(self, argument: bytes, path: Path | None) -> Reply:
@@ -172,7 +172,7 @@ class RoutedSession:
         self._default = default
         self._sessions: dict[Urls, NextHopSession] = {next_hops.route(b""): default}
         self._holder: NextHopSession | None = None  # where the transaction is
-        self._mail = b""
+        self._mail = b"", client
         self._settled = False
 
     @property
@@ -205,10 +205,10 @@ class RoutedSession:
         self._settle(None)
         return await self._default.greet(client, extended=extended)
 
-    async def mail(self, argument: bytes) -> Reply:
+    async def mail(self, argument: bytes, client: Client) -> Reply:
         """Ask the default next hop."""
-        self._mail = argument
-        answer = await self._default.mail(argument)
+        self._mail = argument, client
+        answer = await self._default.mail(argument, client)
         self._settle(self._default)
         return answer
 
@@ -282,7 +282,7 @@ class RoutedSession:
                 del self._sessions[urls]
                 session.close()
                 return session, answer
-        answer = await session.mail(self._mail)
+        answer = await session.mail(*self._mail)
         if answer.accepted:
             self._holder = session
         return session, answer

@@ -42,7 +42,7 @@ async def send_receipt(
     letter = Letter(context.budget)
     try:
         letter.append(_mail(context.hostname, context.clock.now(), envelope, head, text))
-        await _deliver(next_hop, envelope.sender, letter)
+        await _deliver(next_hop, envelope, letter)
     except SpamdError as error:
         context.observer.failed("receipt.failed", error)
     finally:
@@ -77,14 +77,15 @@ def _mail(hostname: str, now: datetime, envelope: Envelope, head: bytes, text: s
     )
 
 
-async def _deliver(next_hop: NextHopSession, recipient: bytes, letter: Letter) -> None:
-    """Send a letter from nobody to one recipient.
+async def _deliver(next_hop: NextHopSession, report: Envelope, letter: Letter) -> None:
+    """Send a letter from nobody to the sender of a report.
 
     Raises:
         SpamdError: the next hop did not take it.
     """
+    recipient = report.sender
     wire = b"TO:<" + recipient + b">"
-    answer = await next_hop.mail(b"FROM:<>")
+    answer = await next_hop.mail(b"FROM:<>", report.client)
     if answer.accepted:
         answer = await next_hop.rcpt(wire, parse_path(wire))
         if answer.accepted:

@@ -80,7 +80,7 @@ class RelaySession(Introduction):
         if refusal is not None:
             self.say(refusal)
             return
-        answer = await next_hop.mail(wire)
+        answer = await next_hop.mail(wire, self.client())
         if answer.accepted:
             self._mail = path
         self.say(answer)

@@ -56,7 +56,6 @@ class SmtpSession:
         self._loop = asyncio.get_running_loop()
         self._kennel = kennel
         self._wire = Wire(self._loop, kennel)
-        self._client: Client | None = None
         self._delivering = False
 
     @property
@@ -112,7 +111,6 @@ class SmtpSession:
             NextHopTlsFailed: TLS is required and can't be had.
             NextHopRefused: XCLIENT was refused.
         """
-        self._client = client
         options = self._options
         # STARTTLS and XCLIENT are offered to EHLO only; a client that says HELO avoids neither.
         asked = extended or options.xclient or options.tls is NextHopTls.REQUIRED
@@ -125,11 +123,11 @@ class SmtpSession:
             answer = await self._hello(client, extended=extended)
         return answer
 
-    async def mail(self, argument: bytes) -> Reply:
+    async def mail(self, argument: bytes, client: Client) -> Reply:
         """Pass MAIL on."""
         command = b"MAIL " + understood(argument, self.capabilities) + b"\r\n"
         timeout_s = self._options.command_timeout_s
-        forward = self._forward()
+        forward = self._forward(client)
         if not forward:
             return self._final(await self._wire.ask(command, timeout_s))
         if self.capabilities and b"PIPELINING" in self.capabilities:
@@ -281,11 +279,11 @@ class SmtpSession:
                 raise NextHopRefused(answer.raw)
         return True
 
-    def _forward(self) -> list[bytes]:
+    def _forward(self, client: Client) -> list[bytes]:
         """Return the XFORWARD commands; they count for one message, so they stand before each."""
-        if not self._options.xforward or not self.capabilities or self._client is None:
+        if not self._options.xforward or not self.capabilities:
             return []
         offered = self.capabilities.get(b"XFORWARD")
         if offered is None:
             return []
-        return identity_commands(b"XFORWARD", self._client, offered.upper().split())
+        return identity_commands(b"XFORWARD", client, offered.upper().split())

@@ -489,6 +489,34 @@ async def test_smtp_t12_xforward_is_said_before_each_message() -> None:
         assert verbs == ["XFORWARD", "MAIL"] * 2
 
 
+async def test_smtp_t12_what_xforward_said_of_a_message_is_passed_on_with_it() -> None:
+    async with (
+        ScriptedNextHop(extensions=[*FULL, b"XFORWARD ADDR HELO"]) as hop,
+        relay(hop.url, **TRUST) as running,
+    ):
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test", b"XFORWARD ADDR=192.0.2.9 HELO=real.test")
+        assert await talk.deliver(hello=b"") == QUEUED
+        assert await talk.deliver(hello=b"") == QUEUED
+        said = [line for line in hop.commands if line.startswith(b"XFORWARD")]
+        assert said == [
+            b"XFORWARD ADDR=192.0.2.9 HELO=real.test",
+            b"XFORWARD ADDR=127.0.0.1 HELO=c.test",
+        ]
+
+
+async def test_smtp_t12_a_session_opened_anew_is_not_that_of_one_message() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
+        talk = await running.talk()
+        assert await talk.deliver(hello=b"EHLO c.test") == QUEUED
+        for writer in hop._writers:
+            writer.close()
+        await hop.until(lambda: hop.open == 0)
+        await talk.say(b"XFORWARD HELO=real.test")
+        assert await talk.deliver(hello=b"") == QUEUED
+        assert hop.commands[-4] == b"EHLO c.test"
+
+
 async def test_smtp_t12_long_values_are_cut_and_commands_split() -> None:
     async with ScriptedNextHop(extensions=XFORWARDING) as hop, relay(hop.url) as running:
         talk = await running.talk()
