@@ -177,6 +177,7 @@ class Introduction(Connection):
         if found is None:
             return
         self._named.update(found)
+        self._client = None
         client = self.client()
         self.address, self.port = client.address, client.port
         self.helo = None

@@ -456,6 +456,18 @@ async def test_smtp_t11_xforward_counts_for_one_message() -> None:
         assert (second.address, second.helo) == ("127.0.0.1", "c.test")
 
 
+async def test_smtp_t11_xclient_counts_from_the_next_message_on() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
+        talk = await running.talk()
+        assert await talk.deliver() == QUEUED
+        await talk.say(b"XCLIENT LOGIN=joe")
+        assert await talk.deliver() == QUEUED
+        await talk.say(b"XCLIENT LOGIN=[UNAVAILABLE]")
+        assert await talk.deliver() == QUEUED
+        logins = [envelope.client.login for _, envelope in running.inspector.seen]
+        assert logins == [None, "joe", None]
+
+
 @pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
 async def test_smtp_t11_inside_a_transaction_or_malformed(verb: bytes) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
