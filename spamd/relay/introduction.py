@@ -16,7 +16,7 @@ from spamd.relay.connection import Connection
 from spamd.relay.context import RelayContext
 from spamd.relay.identity import named_client, parse_attributes
 from spamd.relay.next_hops import NextHopSession
-from spamd.relay.replies import Reply, reply
+from spamd.relay.replies import BadCommandError, NextHopLost, Reply, reply
 from spamd.relay.urls import Listener
 
 OK = reply(250, "2.0.0 OK")
@@ -79,6 +79,8 @@ class Introduction(Connection):
         """Introduce the client to the next hop, on a fresh connection where there is none."""
         client = self._introduced()  # XFORWARD counts for a message, not for the session
         if self.next_hop is None or not self.next_hop.usable:
+            if self._login is not None:
+                raise NextHopLost("with the client's login")
             self._drop_next_hop()
             self.next_hop = await self._context.next_hops.open(client)
         return await self.next_hop.greet(client, extended=self._extended)
@@ -165,7 +167,11 @@ class Introduction(Connection):
         while answer.code == 334:
             self.say(answer)
             await self.flush()
-            line = (await self.next_line()).rstrip(b"\r\n")
+            try:
+                line = (await self.next_line()).rstrip(b"\r\n")
+            except BadCommandError:
+                await next_hop.command(b"*")  # RFC 4954 §4: cancels, or it would wait for an answer
+                raise
             answer = await next_hop.command(line)
         if answer.accepted:
             self._login = ""
@@ -221,6 +227,7 @@ class Introduction(Connection):
         if self.next_hop is not None:
             self.next_hop.close()
             self.next_hop = None
+        self._login = None  # it was one there
 
     def client(self) -> Client:
         """Return who the client is, as far as it or a trusted proxy has said."""

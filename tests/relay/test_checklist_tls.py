@@ -319,6 +319,57 @@ async def test_smtp_t08_an_empty_answer_to_a_challenge_goes_on_too(
         assert hop.commands[-1] == b""
 
 
+async def logged_in(talk: Talk, trust: ssl.SSLContext) -> None:
+    await talk.say(b"EHLO c.test", b"STARTTLS")
+    await start_tls(talk, trust)
+    await talk.say(b"EHLO c.test")
+    assert await talk.say(b"AUTH PLAIN AGEAYg==") == b"235 2.7.0 welcome\r\n"
+
+
+@pytest.mark.parametrize("line", [b"MAIL FROM:<a@x.test>", b"EHLO c.test"])
+async def test_smtp_t08_a_login_is_lost_with_the_next_hop_it_was_made_at(
+    tls: TlsOptions, trust: ssl.SSLContext, line: bytes
+) -> None:
+    hop = ScriptedNextHop(
+        extensions=[*FULL, b"AUTH PLAIN"], answers={"AUTH": b"235 2.7.0 welcome\r\n"}
+    )
+    async with hop, relay(hop.url, tls=tls, next_hop={"auth": True}) as running:
+        talk = await running.talk()
+        await logged_in(talk, trust)
+        for writer in hop._writers:
+            writer.close()
+        await hop.until(lambda: hop.open == 0)
+        assert (await talk.say(line)).startswith(b"421 4.4.2 ")
+        assert hop.verbs[-1] == "AUTH"
+
+
+async def test_smtp_t08_a_login_does_not_go_on_to_the_client_of_xclient(
+    tls: TlsOptions, trust: ssl.SSLContext
+) -> None:
+    hop = ScriptedNextHop(
+        extensions=[*FULL, b"AUTH PLAIN"], answers={"AUTH": b"235 2.7.0 welcome\r\n"}
+    )
+    async with hop, relay(hop.url, tls=tls, next_hop={"auth": True}, **TRUST) as running:
+        talk = await running.talk()
+        await logged_in(talk, trust)
+        await talk.say(b"XCLIENT ADDR=192.0.2.9")
+        assert await talk.deliver() == QUEUED
+        assert running.inspector.seen[0][1].client.login is None
+
+
+async def test_smtp_t08_a_line_that_is_no_answer_to_a_challenge_cancels_the_login(
+    tls: TlsOptions, trust: ssl.SSLContext
+) -> None:
+    hop = ScriptedNextHop(extensions=[*FULL, b"AUTH LOGIN"], answers={"AUTH": b"334 \r\n"})
+    async with hop, relay(hop.url, tls=tls, next_hop={"auth": True}) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test", b"STARTTLS")
+        await start_tls(talk, trust)
+        await talk.say(b"EHLO c.test", b"AUTH LOGIN")
+        assert (await talk.say(b"a\0b")).startswith(b"500 5.5.2 ")
+        assert hop.commands[-1] == b"*"
+
+
 # PROXY
 
 TRUSTED: dict[str, Any] = {"trusted_networks": ("127.0.0.0/8",), "proxy_protocol": True}
