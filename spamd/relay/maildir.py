@@ -172,7 +172,6 @@ class MaildirSession:
         seconds, nanoseconds = divmod(time.time_ns(), 10**9)
         unique = f"M{nanoseconds // 1000}P{os.getpid()}Q{next(_numbers)}"
         name = f"{seconds}.{unique}.{self._host_part}"
-        trace = b"Return-Path: <" + outgoing.sender + b">\n"
         written: list[tuple[FilePath, FilePath]] = []
         try:
             for recipient_folder in folders:
@@ -181,7 +180,6 @@ class MaildirSession:
                 source, target = folder / "tmp" / name, folder / "new" / name
                 written.append((source, target))
                 with source.open("xb") as file:
-                    file.write(trace)
                     file.writelines(outgoing.plain_blocks())
                     file.flush()
                     os.fsync(file.fileno())

@@ -5,7 +5,9 @@ The header section is the only part that is ever touched; the rest leaves as the
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
+from spamd.message.markup import fields_start
 from spamd.relay.data import unstuffed_blocks
 from spamd.relay.spool import Letter
 
@@ -41,5 +43,8 @@ class Outgoing:
         yield from self.letter.blocks(self.start)
 
     def plain_blocks(self) -> Iterator[bytes]:
-        """Yield the message with LF line ends and without dot-stuffing, as a Maildir keeps it."""
-        return unstuffed_blocks(self.blocks())
+        """Yield the message as a Maildir keeps it: Return-Path, LF line ends, no dot-stuffing."""
+        top = fields_start(self.head)  # behind an mbox line, which no other line may stand before
+        trace = b"Return-Path: <" + self.sender + b">\r\n"
+        head = self.head[:top] + trace + self.head[top:]
+        return unstuffed_blocks(chain((head,), self.letter.blocks(self.start)))
