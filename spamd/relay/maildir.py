@@ -200,6 +200,7 @@ class MaildirSession:
         for part in ("tmp", "new", "cur"):
             (junk / part).mkdir(mode=0o700, parents=True, exist_ok=True)
         (junk / "maildirfolder").touch(mode=0o600)  # Maildir++: marks a folder as one
+        self._prepare(junk)
         return junk
 
     @property

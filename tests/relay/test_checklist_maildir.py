@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import REJECT, SPAM, FakeInspector
+from spamd.report import ScanReport
+from tests.fakes import HAM, REJECT, SPAM, FakeInspector
 from tests.relay.peers import LETTER, Talk, relay
 
 
@@ -117,14 +118,17 @@ async def test_smtp_l02_a_file_where_the_maildir_should_be_is_421(tmp_path: Path
         assert (await (await running.talk()).say(b"EHLO c.test")).startswith(b"421 4.4.1 ")
 
 
-async def test_smtp_l03_what_crashes_left_is_removed_after_36_hours(tmp_path: Path) -> None:
-    tmp = tmp_path / "mail" / "tmp"
+@pytest.mark.parametrize(("folder", "report"), [(".", HAM), (".Junk", SPAM)])
+async def test_smtp_l03_what_crashes_left_is_removed_after_36_hours(
+    tmp_path: Path, folder: str, report: ScanReport
+) -> None:
+    tmp = tmp_path / "mail" / folder / "tmp"
     tmp.mkdir(parents=True)
     for name, age_h in (("old", 37), ("recent", 35)):
         (tmp / name).write_text("half a mail")
         moment = time.time() - age_h * 3600
         os.utime(tmp / name, (moment, moment))
-    async with relay(f"maildir://{tmp_path}/mail") as running:
+    async with relay(f"maildir://{tmp_path}/mail", inspector=FakeInspector(report)) as running:
         assert (await (await running.talk()).deliver()).startswith(b"250 ")
     assert [path.name for path in tmp.iterdir()] == ["recent"]
 
