@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,14 @@ def test_a_port_that_is_taken_names_key_and_address() -> None:
         port = other.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"relay\.listen: 127\.0\.0\.1:{port}: .*in use"):
             open_sockets([Listener(host="127.0.0.1", port=port)], 2)
+
+
+def test_both_families_listen_on_one_port() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as other:
+        port = other.getsockname()[1]
+    listeners = [Listener(host="0.0.0.0", port=port), Listener(host="::", port=port)]
+    for sock in chain(*open_sockets(listeners, 2)):
+        sock.close()
 
 
 def test_an_address_that_is_not_ours_names_key_and_address() -> None:

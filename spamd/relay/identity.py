@@ -98,7 +98,7 @@ def named_client(client: Client, found: Mapping[bytes, bytes]) -> Client | None:
         address = found[b"ADDR"].decode("ascii", "replace")
         address = address[5:] if address.upper().startswith("IPV6:") else address
         try:
-            changes["address"] = str(ipaddress.ip_address(address)) if address else client.address
+            changes["address"] = plain(ipaddress.ip_address(address)) if address else client.address
         except ValueError:
             return None
     if b"PORT" in found:
@@ -112,6 +112,12 @@ def named_client(client: Client, found: Mapping[bytes, bytes]) -> Client | None:
     if b"LOGIN" in found:
         changes["login"] = found[b"LOGIN"].decode("utf-8", "surrogateescape") or None
     return replace(client, **changes)  # type: ignore[arg-type]  # names and types stand above
+
+
+def plain(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    """Return an address as text, an IPv4 address that came by a socket of IPv6 as IPv4."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
 
 
 def proxy_header(client: Client, server: tuple[str, int]) -> bytes:

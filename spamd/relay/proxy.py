@@ -14,6 +14,8 @@ from ipaddress import IPv4Address, IPv6Address
 
 from aiosmtpd.proxy_protocol import V2_CMD, get_proxy
 
+from spamd.relay.identity import plain
+
 PAUSE_S = 0.01
 """Between two looks at a header that has come in part, which hardly ever happens."""
 
@@ -37,7 +39,7 @@ async def read_proxy_header(peer: socket.socket) -> tuple[str, int] | None:
         raise ConnectionResetError("no PROXY header")
     if found.command == V2_CMD.LOCAL or not isinstance(found.src_addr, IPv4Address | IPv6Address):
         return None
-    return str(found.src_addr), int(found.src_port or 0)
+    return plain(found.src_addr), int(found.src_port or 0)
 
 
 async def _header(peer: socket.socket) -> bytes:

@@ -56,14 +56,21 @@ def _fill(column: list[socket.socket], listener: Listener, workers: int) -> None
     )[0]
     if address[1]:
         # A socket with SO_REUSEPORT would share the port with another spamd without a word.
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with _socket(family) as probe:
             probe.bind(address)
     for _ in range(workers):
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock = _socket(family)
         column.append(sock)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind(address)
         sock.listen(BACKLOG)
         address = sock.getsockname()
+
+
+def _socket(family: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        # [::] beside 0.0.0.0, as everywhere else; and no IPv4 client comes as ::ffff:192.0.2.1
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    return sock

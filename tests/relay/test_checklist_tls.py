@@ -385,6 +385,7 @@ V2_TLV = (
 HEADERS = [
     (b"PROXY TCP4 192.0.2.9 127.0.0.1 4711 25\r\n", "192.0.2.9", 4711),
     (b"PROXY TCP6 2001:db8::9 ::1 4711 25\r\n", "2001:db8::9", 4711),
+    (b"PROXY TCP6 ::ffff:192.0.2.9 ::ffff:192.0.2.1 4711 25\r\n", "192.0.2.9", 4711),
     (b"PROXY UNKNOWN\r\n", "127.0.0.1", 0),
     (V2_TCP4, "192.0.2.9", 4711),
     (V2_TLV, "192.0.2.9", 4711),
@@ -498,7 +499,9 @@ async def test_smtp_t11_xforward_counts_for_one_message() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
         talk = await running.talk()
         await talk.say(b"EHLO c.test")
-        assert (await talk.say(b"XFORWARD ADDR=192.0.2.9 NAME=[UNAVAILABLE]")).startswith(b"250 ")
+        assert (
+            await talk.say(b"XFORWARD ADDR=IPV6:::ffff:192.0.2.9 NAME=[UNAVAILABLE]")
+        ).startswith(b"250 ")
         assert (await talk.say(b"XFORWARD HELO=real.test")).startswith(b"250 ")
         assert await talk.deliver(hello=b"") == QUEUED
         assert await talk.deliver(hello=b"") == QUEUED
