@@ -172,6 +172,7 @@ class SmtpSession:
 
     async def _deliver(self, outgoing: Outgoing, recipients: int, timeout_s: float) -> list[Reply]:
         options = self._options
+        deadline = self._loop.time() + timeout_s
         answer = await self._wire.ask(b"DATA\r\n", min(options.data_timeout_s, timeout_s))
         count = recipients if self.lmtp else 1
         if answer.code != 354:
@@ -180,11 +181,10 @@ class SmtpSession:
                 raise RemoteProtocolError(f"{answer.code} to DATA")
             self._wire.tell(b"RSET\r\n")
             return [answer] * count
-        deadline = self._loop.time() + timeout_s
         try:
             whole = outgoing.whole
             if whole is None:
-                await self._wire.pour(outgoing.blocks(), options.block_timeout_s)
+                await self._wire.pour(outgoing.blocks(), options.block_timeout_s, deadline)
                 whole = b".\r\n"
             last = await self._wire.ask(whole, deadline - self._loop.time(), further=count - 1)
             first = self._final(last)

@@ -112,14 +112,14 @@ class Wire(asyncio.Protocol):
             self.transport.write(line)
             self._awaited.append(None)
 
-    async def pour(self, blocks: Iterable[bytes], timeout_s: float) -> None:
-        """Send the blocks of a message; each must be taken within the time-out."""
+    async def pour(self, blocks: Iterable[bytes], timeout_s: float, deadline: float) -> None:
+        """Send the blocks of a message; each must be taken in time, and all by the deadline."""
         for block in blocks:
             if self._fault is not None:
                 raise self._fault
             self.transport.write(block)
             if self._writable is not None:
-                self._watchdog.watch(timeout_s)
+                self._watchdog.watch(min(timeout_s, deadline - self._loop.time()))
                 await self._writable
                 self._watchdog.calm()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -105,6 +106,34 @@ async def test_smtp_d05_a_next_hop_silent_after_the_dot_is_451() -> None:
         talk = await running.talk()
         assert (await talk.deliver()).startswith(b"451 4.4.2 ")
         await hop.until(lambda: hop.open == 0)
+
+
+async def test_smtp_d05_a_next_hop_that_takes_a_message_too_slowly_gets_no_more_of_it() -> None:
+    taken = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal taken
+        writer.write(b"220 next.test\r\n")
+        async for line in reader:
+            writer.write(b"354 go on\r\n" if line == b"DATA\r\n" else b"250 fine\r\n")
+            if line == b"DATA\r\n":
+                break
+        with suppress(ConnectionError):
+            while block := await reader.read(2**16):
+                taken += len(block)
+                await asyncio.sleep(0.01)
+        writer.close()
+        done.set()
+
+    done = asyncio.Event()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with relay(f"smtp://127.0.0.1:{port}", content_timeout_s=0.3) as running:
+            talk = await running.talk()
+            wire = b"x" * 98 + b"\r\n"
+            assert (await talk.deliver(wire * 300_000)).startswith(b"451 4.4.2 ")
+            await done.wait()
+    assert taken < 15_000_000
 
 
 async def test_smtp_d05_a_next_hop_silent_at_data_is_451() -> None:
