@@ -31,6 +31,7 @@ from spamd.relay.replies import (
     ShuttingDown,
     TooManyCommands,
     TooManyConnections,
+    concerns_us,
     reply,
     reply_to,
 )
@@ -201,7 +202,7 @@ class Connection(SMTP):
                 error = ended
         answer = reply_to(error, in_hand=False)
         if not isinstance(error, BadCommandError):
-            if not isinstance(error, SpamdError):
+            if concerns_us(error):
                 self._context.observer.failed("session.failed", error)
             if answer.code < 500:  # not the client's fault, and our state is unknown: start anew
                 answer = answer.as_goodbye

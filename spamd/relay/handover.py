@@ -32,7 +32,7 @@ from spamd.relay.options import OnFault, Received
 from spamd.relay.outgoing import Outgoing
 from spamd.relay.receipt import send_receipt
 from spamd.relay.received import MAX_RECEIVED, received_count, received_field
-from spamd.relay.replies import Reply, reply, reply_to
+from spamd.relay.replies import Reply, concerns_us, reply, reply_to
 from spamd.relay.spool import Letter
 from spamd.report import ScanReport
 from spamd.sample import Label
@@ -180,7 +180,7 @@ class HandOver:
     async def _refused(self, error: Exception) -> Reply:
         """Return what the client reads about a fault, with the next hop ready for another mail."""
         answer = reply_to(error, in_hand=True)
-        if not isinstance(error, SpamdError):
+        if concerns_us(error):
             self._context.observer.failed("message.failed", error)
         if self._next_hop.usable and not self._connection.committing:
             try:

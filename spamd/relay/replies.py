@@ -169,3 +169,14 @@ def reply_to(error: BaseException, *, in_hand: bool) -> Reply:
         if kind in TABLE:
             return TABLE[kind].reply(in_hand=in_hand)
     return _INTERNAL.reply(in_hand=in_hand)
+
+
+def concerns_us(error: BaseException) -> bool:
+    """Tell whether a fault is ours or the next hop's: the log must tell of it.
+
+    What a client does wrong, or too much of, is told to the client only.
+    """
+    return not isinstance(error, SpamdError) or isinstance(error, _LOGGED)
+
+
+_LOGGED = (NextHopUnavailable, NextHopRefused, ProtocolError, StorageUnavailable, SpoolFull)

@@ -23,6 +23,9 @@ async def test_smtp_c02_an_unreachable_next_hop_is_421_at_the_greeting(hello: by
     async with relay(f"smtp://127.0.0.1:{free_port()}") as running:
         talk = await running.talk()
         assert (await talk.say(hello)).startswith(b"421 4.4.1 ")
+        ((event, fault),) = running.observer.faults
+        assert event == "session.failed"
+        assert "can't connect to smtp://127.0.0.1:" in str(fault)
         assert await talk.rest() == b""
 
 
@@ -348,6 +351,7 @@ async def test_smtp_c17_a_full_disk_is_452_and_nothing_is_sent() -> None:
         await second.begin()
         await second.send(LETTER + b"x" * 1500 + b"\r\n.\r\n")
         assert (await second.reply()).startswith(b"452 4.3.1 ")
+        assert [event for event, _ in running.observer.faults] == ["message.failed"]
         await first.send(b".\r\n")
         assert (await first.reply()).startswith(b"250 ")
         assert len(hop.messages) == 1

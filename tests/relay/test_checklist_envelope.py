@@ -212,6 +212,7 @@ async def test_smtp_m12_a_malformed_reply_is_421(answer: bytes) -> None:
         elif answer.startswith(b"250 x"):
             found = b"421 4.3.0 "  # long, but one reply, when it ends
         assert found.startswith(b"421 4.")
+        assert [event for event, _ in running.observer.faults] == ["session.failed"]
 
 
 @pytest.mark.parametrize(

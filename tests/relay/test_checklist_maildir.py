@@ -101,6 +101,8 @@ async def test_smtp_l02_a_disk_that_refuses_is_452_and_nothing_is_left(
             patch.setattr(os, "fsync", full)
             await talk.send(LETTER + b".\r\n")
             assert (await talk.reply()).startswith(b"452 4.3.1 ")
+        ((event, fault),) = running.observer.faults
+        assert (event, type(fault.__cause__)) == ("message.failed", OSError)
         assert files(tmp_path) == []
         assert (await talk.deliver(hello=b"")).startswith(b"250 ")
 
