@@ -39,11 +39,6 @@ class Intake:
         self.fault: SpamdError | None = None
         self.received_bytes = 0
 
-    @property
-    def hopeless(self) -> bool:
-        """Tell whether it is more than twice too large: then the connection may be closed."""
-        return self.received_bytes > 2 * self._limit_bytes
-
     async def finish(self, bare_newlines: BareNewlines) -> Letter:
         """Return the letter; who calls it must close it.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from spamd.errors import MessageTooLarge
 from spamd.relay.connection import Connection
-from spamd.relay.data import DataIntake, Intake
+from spamd.relay.data import DataIntake
 from spamd.relay.replies import ClientTimeoutError
 
 
@@ -18,12 +18,11 @@ class Receiving:
 
     Args:
         connection: the client.
-        intake: whose size counts for rate and limits; None while octets are only swallowed.
     """
 
-    def __init__(self, connection: Connection, intake: Intake | None) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._intake = intake
+        self._received_bytes = 0
         self._started = connection.loop.time()
 
     async def data(self, intake: DataIntake) -> None:
@@ -32,7 +31,7 @@ class Receiving:
         def take(block: bytes) -> bytes | None:
             rest = intake.feed(block)
             if rest is None:
-                self._wait()
+                self._wait(len(block))
             return rest
 
         await self._pour(take)
@@ -47,7 +46,7 @@ class Receiving:
             rest = block[left:] if left <= len(block) else None
             left = max(0, left - len(block))
             if rest is None:
-                self._wait()
+                self._wait(len(block))
             return rest
 
         if size:
@@ -61,17 +60,17 @@ class Receiving:
         finally:
             watchdog.calm()
 
-    def _wait(self) -> None:
-        """Set the time for the next block; close on a client that is too slow or much too large."""
+    def _wait(self, size: int) -> None:
+        """Count a block and wait for the next; close on a client too slow or much too large."""
         connection = self._connection
-        connection.watchdog.watch(connection.options.data_timeout_s)
-        if self._intake is None:
-            return
+        options = connection.options
+        connection.watchdog.watch(options.data_timeout_s)
+        self._received_bytes += size
         elapsed_s = connection.loop.time() - self._started
         if (
-            elapsed_s > connection.options.data_grace_s
-            and self._intake.received_bytes < elapsed_s * connection.options.data_rate
+            elapsed_s > options.data_grace_s
+            and self._received_bytes < elapsed_s * options.data_rate
         ):
             connection.last_words(ClientTimeoutError())
-        elif self._intake.hopeless:
+        elif self._received_bytes > 2 * options.max_message_bytes:
             connection.last_words(MessageTooLarge())

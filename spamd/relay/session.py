@@ -171,7 +171,7 @@ class RelaySession(Introduction):
             await self.flush()
             intake = DataIntake(self._context.budget, self.options.max_message_bytes)
             with self._heart.beating(self.next_hop), intake:
-                await Receiving(self, intake).data(intake)
+                await Receiving(self).data(intake)
                 await self._hand_over(intake)
 
     @property
@@ -189,14 +189,14 @@ class RelaySession(Introduction):
             return
         size = int(words[0])
         if not self._recipients:
-            await Receiving(self, None).chunk(size, lambda _: None)
+            await Receiving(self).chunk(size, lambda _: None)
             self.say(_NO_SENDER if self._mail is None else self._no_recipients)
             return
         relay = self._context.relay
         chunks = self._chunks = self._chunks or ChunkIntake(
             self._context.budget, relay.max_message_bytes
         )
-        await Receiving(self, chunks).chunk(size, chunks.feed)
+        await Receiving(self).chunk(size, chunks.feed)
         if chunks.fault is not None:
             # RFC 3030 §2: the transaction has failed; what follows is swallowed
             await self._refuse(chunks.fault)

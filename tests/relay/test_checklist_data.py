@@ -1,7 +1,6 @@
 """Rows D of the checklist: DATA and content."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
@@ -327,7 +326,7 @@ async def test_smtp_d15_a_client_below_the_minimum_rate_is_421() -> None:
         talk = await running.talk()
         await talk.begin()
         async with asyncio.TaskGroup() as group:
-            drip = group.create_task(_drip(talk.send))
+            drip = group.create_task(drip_into(talk))
             assert (await talk.reply()).startswith(b"421 4.4.2 ")
             drip.cancel()
         assert hop.messages == []
@@ -347,9 +346,9 @@ async def test_smtp_d15_a_steady_slow_client_passes() -> None:
         assert (await talk.reply()).startswith(b"250 ")
 
 
-async def _drip(send: Callable[[bytes], Awaitable[None]]) -> None:
+async def drip_into(talk: Talk) -> None:
     while True:
-        await send(b"x")
+        await talk.send(b"x")
         await asyncio.sleep(0.02)
 
 

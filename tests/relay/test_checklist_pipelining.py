@@ -1,5 +1,6 @@
 """Rows P of the checklist: PIPELINING, CHUNKING, LMTP."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from spamd.relay.options import BareNewlines, Mixed
 from tests.fakes import REJECT, FakeInspector
 from tests.relay.peers import LETTER, Answer, Do, Running, ScriptedNextHop, Talk, relay
-from tests.relay.test_checklist_data import below_our_fields
+from tests.relay.test_checklist_data import below_our_fields, drip_into
 
 ENVELOPE = (
     b"MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\nRCPT TO:<d@y.test>\r\n"
@@ -160,6 +161,28 @@ async def test_smtp_p06_and_c13_a_chunk_out_of_place_is_swallowed(before: list[b
         assert (await talk.reply())[:9] in {b"503 5.5.1", b"554 5.5.1"}
         assert await talk.reply() == b"250 2.0.0 OK\r\n"
         assert "RSET" not in hop.verbs
+
+
+async def test_smtp_p06_and_d15_a_chunk_out_of_place_holds_no_place_for_ever() -> None:
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, data_grace_s=0.2, data_rate=10_000) as running,
+    ):
+        talk = await running.talk()
+        await talk.send(b"BDAT 1000000000\r\n")
+        async with asyncio.TaskGroup() as group:
+            drip = group.create_task(drip_into(talk))
+            assert (await talk.reply()).startswith(b"421 4.4.2 ")
+            drip.cancel()
+
+
+async def test_smtp_p06_and_d14_a_chunk_out_of_place_is_not_swallowed_without_end() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, max_message_bytes=1_000_000) as running:
+        talk = await running.talk()
+        with pytest.raises((ConnectionError, TimeoutError)):  # noqa: PT012 - one act, repeated
+            await talk.send(b"BDAT 1000000000\r\n")
+            for _ in range(200):
+                await talk.send(b"x" * 1_000_000)
 
 
 @pytest.mark.parametrize("size", [b"", b"ten", b"-1", b"10 FIRST", b"10 LAST LAST", b"1.5"])
