@@ -192,10 +192,10 @@ class RelaySession(Introduction):
             await Receiving(self).chunk(size, lambda _: None)
             self.say(_NO_SENDER if self._mail is None else self._no_recipients)
             return
-        relay = self._context.relay
-        chunks = self._chunks = self._chunks or ChunkIntake(
-            self._context.budget, relay.max_message_bytes
-        )
+        if self._chunks is None:
+            self._chunks = ChunkIntake(self._context.budget, self.options.max_message_bytes)
+            self._heart.beating(self.next_hop)
+        chunks = self._chunks
         await Receiving(self).chunk(size, chunks.feed)
         if chunks.fault is not None:
             # RFC 3030 §2: the transaction has failed; what follows is swallowed
@@ -257,3 +257,4 @@ class RelaySession(Introduction):
         if self._chunks is not None:
             self._chunks.close()
             self._chunks = None
+            self._heart.rest()

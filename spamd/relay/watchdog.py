@@ -151,16 +151,20 @@ class Heart:
         self._watchdog = Watchdog(loop, kennel, self._beat)
 
     def beating(self, next_hop: "Sleeper | None") -> Self:
-        """Keep `next_hop` awake inside a `with` block."""
+        """Keep `next_hop` awake from now on, until `rest` or the end of a `with` block."""
         self._next_hop = next_hop
+        self._watchdog.watch(self._interval_s)
         return self
 
     def __enter__(self) -> None:
-        """Begin to beat."""
-        self._watchdog.watch(self._interval_s)
+        """Be there for a block."""
 
     def __exit__(self, *_: object) -> None:
         """Rest."""
+        self.rest()
+
+    def rest(self) -> None:
+        """Let the next hop sleep."""
         self._watchdog.calm()
 
     def stop(self) -> None:

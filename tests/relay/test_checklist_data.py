@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from math import inf
 
 import pytest
 
@@ -578,6 +579,21 @@ async def test_smtp_d24_the_next_hop_is_kept_awake() -> None:
         count = hop.verbs.count("NOOP")
         await talk.say(b"NOOP")
         assert hop.verbs.count("NOOP") <= count + 1
+
+
+async def test_smtp_d24_the_next_hop_is_kept_awake_from_the_first_chunk_to_the_last() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, next_hop={"keepalive_s": 0.1}) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test", b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>")
+        await talk.send(b"BDAT 12\r\nSubject:")
+        await hop.until(lambda: hop.verbs.count("NOOP") >= 2)
+        await talk.send(b" x\r\n")
+        await talk.reply()
+        await hop.until(lambda: hop.verbs.count("NOOP") >= 4)
+        assert await talk.say(b"BDAT 0 LAST") == b"250 2.0.0 queued as ABC123\r\n"
+        await talk.say(b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>", b"BDAT 0", b"RSET")
+        (session,) = running.relay._sessions.values()
+        assert session._heart._watchdog.deadline == inf
 
 
 async def test_smtp_d24_a_next_hop_that_drops_all_the_same_is_451() -> None:
