@@ -25,6 +25,7 @@ XTEXT_BYTES = 480
 UNAVAILABLE = b"[UNAVAILABLE]"
 _UNSAFE = re.compile(rb"[^!-*,-<>-~]")
 _PLUS = re.compile(rb"\+([0-9A-Fa-f]{2})")
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 _PROXY_SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 
 
@@ -87,7 +88,8 @@ def parse_attributes(argument: bytes) -> Mapping[bytes, bytes] | None:
         if not equals or not name:
             return None
         unknown = value in {UNAVAILABLE, b"[TEMPUNAVAIL]"}
-        found[name.upper()] = b"" if unknown else from_xtext(value)
+        # A line break would begin a field in Received, or a command at the next hop.
+        found[name.upper()] = b"" if unknown else _CONTROL.sub(b"?", from_xtext(value))
     return found or None
 
 

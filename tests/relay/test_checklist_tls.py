@@ -522,6 +522,15 @@ async def test_smtp_t11_xclient_counts_from_the_next_message_on() -> None:
         assert logins == [None, "joe", None]
 
 
+async def test_smtp_t11_a_line_break_in_an_attribute_is_none() -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test", b"XFORWARD PROTO=SMTP+0D+0AX-Evil:+20yes NAME=a+0Ab")
+        assert await talk.deliver(hello=b"") == QUEUED
+        assert b"from c.test (a?b [127.0.0.1])\r\n" in hop.messages[0]
+        assert b" with SMTP??X-Evil: yes;\r\n" in hop.messages[0]
+
+
 @pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
 async def test_smtp_t11_inside_a_transaction_or_malformed(verb: bytes) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
