@@ -104,7 +104,8 @@ def named_client(client: Client, found: Mapping[bytes, bytes]) -> Client | None:
         except ValueError:
             return None
     if b"PORT" in found:
-        changes["port"] = int(found[b"PORT"]) if found[b"PORT"].isdigit() else 0
+        port = int(found[b"PORT"][:6]) if found[b"PORT"].isdigit() else 0
+        changes["port"] = port if port <= 0xFFFF else 0
     if b"NAME" in found:
         changes["name"] = found[b"NAME"].decode("ascii", "replace")
     if b"HELO" in found:

@@ -10,6 +10,7 @@ not teach (`relay.report_networks`) it is mail like any other, for the next hop 
 Deliberately absent: BURL and BINARYMIME, since our next hops get DATA.
 """
 
+import re
 from typing import TYPE_CHECKING
 
 from spamd.message.envelope import Envelope
@@ -29,6 +30,7 @@ from spamd.relay.watchdog import Heart
 if TYPE_CHECKING:
     from spamd.sample import Label
 
+_SIZE = re.compile("[0-9]{1,20}")
 _START = reply(354, "End data with <CR><LF>.<CR><LF>")
 _HELLO_FIRST = reply(503, "5.5.1 Say hello first")
 _NO_SENDER = reply(503, "5.5.1 MAIL first")
@@ -92,7 +94,7 @@ class RelaySession(Introduction):
         if parameters:
             size = parameters.get(b"SIZE", b"")
             limit = size_limit(self._context.relay.max_message_bytes, offered or {})
-            if size.isdigit() and int(size) > limit:
+            if size.isdigit() and int(size[:20]) > limit:  # RFC 1870 §5: at most 20 digits
                 return _TOO_LARGE
             if parameters.get(b"BODY", b"").upper() == b"BINARYMIME":
                 return _NO_BINARY
@@ -182,7 +184,7 @@ class RelaySession(Introduction):
         """Take a chunk of a message (RFC 3030)."""
         words = (argument or "").upper().split()
         last = words[1:] == ["LAST"]
-        if not words or not words[0].isdecimal() or len(words) > 1 + last:
+        if not words or not _SIZE.fullmatch(words[0]) or len(words) > 1 + last:
             # How much follows is unknown, so nothing after this can be understood.
             self.say(reply_to(FramingError(), in_hand=False))
             await self.hang_up()

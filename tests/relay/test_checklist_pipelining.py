@@ -185,7 +185,11 @@ async def test_smtp_p06_and_d14_a_chunk_out_of_place_is_not_swallowed_without_en
                 await talk.send(b"x" * 1_000_000)
 
 
-@pytest.mark.parametrize("size", [b"", b"ten", b"-1", b"10 FIRST", b"10 LAST LAST", b"1.5"])
+@pytest.mark.parametrize(
+    "size",
+    [b"", b"ten", b"-1", b"10 FIRST", b"10 LAST LAST", b"1.5", b"9" * 5000, "٣".encode()],
+    ids=ascii,
+)
 async def test_smtp_p06_a_chunk_without_a_size_ends_the_session(size: bytes) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         talk = await envelope_of(running)

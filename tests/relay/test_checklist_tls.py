@@ -522,6 +522,16 @@ async def test_smtp_t11_xclient_counts_from_the_next_message_on() -> None:
         assert logins == [None, "joe", None]
 
 
+@pytest.mark.parametrize("port", [b"65536", b"9" * 5000, b"smtp"])
+async def test_smtp_t11_a_port_that_is_none_is_unknown(port: bytes) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test")
+        assert await talk.say(b"XFORWARD PORT=" + port) == b"250 2.0.0 OK\r\n"
+        assert await talk.deliver(hello=b"") == QUEUED
+        assert running.inspector.seen[0][1].client.port == 0
+
+
 async def test_smtp_t11_a_line_break_in_an_attribute_is_none() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
         talk = await running.talk()
