@@ -152,6 +152,9 @@ class NextHops:
             except (NextHopUnavailable, NextHopRefused) as error:
                 session.abort()
                 fault = error
+            except BaseException:  # the client has gone meanwhile: nobody else knows the session
+                session.abort()
+                raise
             else:
                 return session
         raise fault or NextHopUnavailable("no next hop is set")

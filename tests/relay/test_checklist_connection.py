@@ -176,6 +176,15 @@ async def test_smtp_c10_a_client_that_vanishes_leaves_no_message(before: bytes) 
         assert running.observer.faults == []
 
 
+async def test_smtp_c10_a_client_that_vanishes_before_the_banner_leaves_no_connection() -> None:
+    async with ScriptedNextHop(answers={"": Do.NOTHING}) as hop, relay(hop.url) as running:
+        talk = await running.talk()
+        await talk.send(b"EHLO c.test\r\n")
+        await hop.until(lambda: hop.open == 1)
+        talk.reset()
+        await hop.until(lambda: hop.open == 0)
+
+
 async def test_smtp_c10_a_client_that_vanishes_during_the_verdict_leaves_no_message() -> None:
     inspector = FakeInspector(gate=asyncio.Event())
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=inspector) as running:
