@@ -285,6 +285,7 @@ class Supervisor:
             notify("STOPPING=1")
             reloader.cancel()
         for child in self._leaving:
+            child.stop()
             await child.process.wait()
             child.line.close()
         return self._code
@@ -335,15 +336,19 @@ class Supervisor:
         """Put a new child beside the old one and let the old one go once the new one is ready."""
         old = self._children[slot]
         new = await self._start(slot)
-        if old is None or self._stopped.is_set() or not await new.ready():
+        self._leaving.append(new)  # unless it stays
+        ready = old is not None and await new.ready()
+        # Meanwhile the old one may have died and been replaced, or we are to stop.
+        if ready and self._children[slot] is old is not None and not self._stopped.is_set():
+            self._children[slot], self._leaving[-1] = new, old
+            old.stop()
+        else:
             new.stop()
             await new.process.wait()
-            new.line.close()
             self._observer.happened("worker.kept", code=new.process.returncode or 0)
-            return
-        self._children[slot] = new
-        old.stop()
-        self._leaving.append(old)
+        for child in [child for child in self._leaving if child.process.returncode is not None]:
+            child.line.close()
+            self._leaving.remove(child)
 
     async def _start(self, slot: int) -> Child:
         ours, theirs = socket.socketpair()

@@ -243,6 +243,26 @@ async def test_sighup_replaces_workers_and_their_sessions_go_on() -> None:
         assert running.observer.events == []
 
 
+async def test_a_worker_that_dies_while_its_successor_starts_is_replaced_once() -> None:
+    async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
+        (old,) = running.supervisor.processes
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0)
+        os.kill(old, signal.SIGKILL)
+        await running.until(lambda: len(running.observer.events) == 2)
+        assert [name for name, _ in running.observer.events] == ["worker.lost", "worker.kept"]
+        running.supervisor.stop()
+        assert await asyncio.wait_for(asyncio.shield(running.task), WAIT_S) == 0
+
+
+async def test_sigterm_while_a_successor_starts_stops_it_too() -> None:
+    async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(asyncio.shield(running.task), WAIT_S) == 0
+
+
 async def test_workers_that_find_a_mistake_in_the_settings_end_the_start() -> None:
     async with supervised("smtp://127.0.0.1:1", "--broken") as running:
         assert await running.task == EXIT_CONFIG
