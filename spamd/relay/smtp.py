@@ -227,7 +227,7 @@ class SmtpSession:
         verb = b"LHLO " if self.lmtp else b"EHLO " if extended else b"HELO "
         helo = self._hostname if self._options.own_helo else client.helo
         line = verb + helo.encode("utf-8", "surrogateescape") + b"\r\n"
-        answer = await self._wire.ask(line, self._options.greeting_timeout_s)
+        answer = self._final(await self._wire.ask(line, self._options.greeting_timeout_s))
         if answer.accepted:
             self.capabilities = parse_capabilities(answer) if extended or self.lmtp else None
         return answer

@@ -99,6 +99,8 @@ class Wire(asyncio.Protocol):
 
     async def further(self, timeout_s: float) -> Reply:
         """Return the next of the replies that were announced to `ask`."""
+        if not self._due:  # it said goodbye, and `ask` did not ask
+            raise NextHopLost("has taken its leave")
         future = self._due.popleft()
         if not future.done():
             if self._fault is not None:

@@ -59,6 +59,14 @@ async def test_smtp_e03_a_refused_ehlo_is_passed_on_and_helo_works() -> None:
         assert (await talk.deliver(hello=b"")).startswith(b"250 ")
 
 
+async def test_smtp_e03_an_answer_to_ehlo_that_asks_for_more_is_421() -> None:
+    async with (
+        ScriptedNextHop(answers={"EHLO": b"354 go on\r\n"}) as hop,
+        relay(hop.url) as running,
+    ):
+        assert (await (await running.talk()).say(b"EHLO c.test")).startswith(b"421 4.3.0 ")
+
+
 async def test_smtp_e04_a_second_ehlo_resets_the_transaction() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         talk = await running.talk()

@@ -343,6 +343,19 @@ async def test_smtp_p15_an_lmtp_next_hop_that_drops_between_its_replies(protocol
             assert (await talk.reply()).startswith(b"451 4.3.0 ")
 
 
+async def test_smtp_p15_an_lmtp_next_hop_that_takes_its_leave_behind_its_354() -> None:
+    hop = ScriptedNextHop(lmtp=True, answers={"DATA": b"354 go on\r\n421 4.3.2 no, bye\r\n"})
+    async with hop, lmtp(hop.url) as running:
+        talk = await begin_lmtp(running)
+        await talk.send(LETTER + b".\r\n")
+        assert [(await talk.reply())[:9] for _ in range(3)] == [
+            b"421 4.3.2",
+            b"451 4.4.2",
+            b"451 4.4.2",
+        ]
+        assert running.observer.faults == []
+
+
 async def test_c10_three_mails_rset_and_a_repeated_ehlo_on_one_connection() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         talk = await running.talk()
