@@ -35,6 +35,7 @@ class Wire(asyncio.Protocol):
         self._due: deque[asyncio.Future[Reply]] = deque([self._expected()])
         self._buffer = b""
         self._goodbye: Reply | None = None
+        self._pouring = False
         self._fault: SpamdError | None = None
         self._watchdog = Watchdog(loop, kennel, self._silent)
         self._writable: asyncio.Future[None] | None = None
@@ -115,8 +116,14 @@ class Wire(asyncio.Protocol):
             self._awaited.append(None)
 
     async def pour(self, blocks: Iterable[bytes], timeout_s: float, deadline: float) -> None:
-        """Send the blocks of a message; each must be taken in time, and all by the deadline."""
+        """Send the blocks of a message; each must be taken in time, and all by the deadline.
+
+        A next hop that refuses before it has all of them gets no more; `ask` returns its refusal.
+        """
+        self._pouring = True
         for block in blocks:
+            if self._goodbye is not None:
+                break
             if self._fault is not None:
                 raise self._fault
             self.transport.write(block)
@@ -124,6 +131,7 @@ class Wire(asyncio.Protocol):
                 self._watchdog.watch(min(timeout_s, deadline - self._loop.time()))
                 await self._writable
                 self._watchdog.calm()
+        self._pouring = False
 
     def abort(self) -> None:
         """Cut the connection; the next hop must not take what it has for a whole message."""
@@ -203,8 +211,9 @@ class Wire(asyncio.Protocol):
 
     def _answered(self, reply: Reply) -> None:
         if not self._awaited:
-            if reply.code == 421:
+            if reply.code == 421 or (self._pouring and reply.code >= 400):
                 self._goodbye = reply
+                self.resume_writing()  # it may take no more
             else:
                 self._fail(RemoteProtocolError("reply without a command"))
             return

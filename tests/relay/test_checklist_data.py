@@ -136,6 +136,29 @@ async def test_smtp_d05_a_next_hop_that_takes_a_message_too_slowly_gets_no_more_
     assert taken < 15_000_000
 
 
+@pytest.mark.parametrize("size", [1_000, 5_000_000])
+async def test_smtp_d03_a_refusal_before_the_dot_is_passed_on(size: int) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 next.test\r\n")
+        async for line in reader:
+            writer.write(b"354 go on\r\n" if line == b"DATA\r\n" else b"250 fine\r\n")
+            if line == b"DATA\r\n":
+                break
+        await reader.readexactly(500)
+        writer.write(b"552 5.3.4 far too big\r\n")
+        await over.wait()
+        writer.close()
+
+    over = asyncio.Event()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, limit=1_000) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with relay(f"smtp://127.0.0.1:{port}") as running:
+            talk = await running.talk()
+            answer = await talk.deliver(b"Subject: x\r\n\r\n" + b"x" * size + b"\r\n")
+            assert answer == b"552 5.3.4 far too big\r\n"
+            over.set()
+
+
 async def test_smtp_d05_a_next_hop_silent_at_data_is_451() -> None:
     hop = ScriptedNextHop(answers={"DATA": Do.NOTHING})
     async with hop, relay(hop.url, next_hop={"data_timeout_s": 0.2}) as running:
