@@ -8,6 +8,7 @@ on spam only.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 
 from spamd.bayes.decision import Action, Verdict
@@ -23,6 +24,12 @@ def log_odds(probability: float) -> float:
     """Return ln(p / (1 − p)) of a probability clipped to [`PROBABILITY_FLOOR`, 1 − it]."""
     clipped = min(max(probability, PROBABILITY_FLOOR), 1.0 - PROBABILITY_FLOOR)
     return log(clipped / (1.0 - clipped))
+
+
+@lru_cache(8)
+def _required(probability: float) -> str:
+    """Return a threshold as the header field shows it; all mails have the same few."""
+    return f"{log_odds(probability):.1f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +68,7 @@ class ScanReport:
         """Return the header fields that go on top of the message, in order."""
         status = (
             f"{WANTED[self.verdict]}, score={log_odds(self._shown_probability):.1f}"
-            f" required={log_odds(self.required):.1f} verdict={self.verdict} ({self.reason})"
+            f" required={_required(self.required)} verdict={self.verdict} ({self.reason})"
         )
         fields = [("X-Spam-Status", status)]
         if self.verdict is Verdict.SPAM:

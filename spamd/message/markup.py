@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 
 _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z)")
+_START = re.compile(rb"[!-9;-~]+[ \t]*:")
 _OURS = re.compile(rb"x-spam-[!-9;-~]*[ \t]*:", re.IGNORECASE)
 _BLANK = re.compile(rb"\r?\n")
 _BEFORE = re.compile(  # an mbox line, and indented lines that readers pass over to find the fields
@@ -54,7 +55,7 @@ def strip_and_prepend(head: bytes, block: bytes) -> bytes:
     A message without any field gets a blank line behind the block.
     """
     top = position = fields_start(head)
-    if b"x-spam-" not in head.lower() and (top == len(head) or _FIELD.match(head, top)):
+    if head.lower().find(b"x-spam-") < 0 and (top == len(head) or _START.match(head, top)):
         return head[:top] + block + head[top:]  # the usual case: nothing to strip
     pieces = [head[:top], block]
     kept = top
@@ -79,14 +80,16 @@ def render(fields: Sequence[tuple[str, str]], newline: bytes) -> bytes:
 
     Raises: ValueError when a name is no field name.
     """
-    return b"".join([_rendered(name, value, newline) for name, value in fields])
+    end = newline.decode("ascii")
+    return "".join([_rendered(name, value, end) for name, value in fields]).encode("ascii")
 
 
-def _rendered(name: str, value: str, newline: bytes) -> bytes:
+def _rendered(name: str, value: str, newline: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise ValueError(f"{name!r} can't name a header field")
-    if len(name) + len(value) + 2 <= _LINE and value.isascii() and value.isprintable():
-        return " ".join((f"{name}:", *value.split())).encode("ascii") + newline
+    usual = value.isascii() and value.isprintable() and value and "  " not in value
+    if usual and value == value.strip() and len(name) + 2 + len(value) <= _LINE:
+        return f"{name}: {value}{newline}"
     words = _CONTROL.sub(" ", value).split()
     lines = [f"{name}:"]
     for piece in _pieces(words) if value.isascii() else _encoded(words):
@@ -94,7 +97,7 @@ def _rendered(name: str, value: str, newline: bytes) -> bytes:
             lines.append(f" {piece}")
         else:
             lines[-1] += f" {piece}"
-    return b"".join(line.encode("ascii") + newline for line in lines)
+    return "".join([line + newline for line in lines])
 
 
 def _pieces(words: list[str]) -> list[str]:
