@@ -7,7 +7,9 @@ really is. MAIL and what follows stand in `session.py`. Every verb of the wire i
 Deliberately absent: ETRN, TURN, VRFY of real addresses, AUTH of our own.
 """
 
+from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Any
 
 from spamd.errors import NextHopUnavailable
 from spamd.message.envelope import Client
@@ -25,6 +27,8 @@ NESTED = reply(503, "5.5.1 Transaction already begun")
 _NOT_HERE = reply(500, "5.5.1 Command not used here")
 _OFF = reply(502, "5.5.1 Command not implemented")
 _FORBIDDEN = reply(550, "5.7.0 Not allowed from your address")
+
+Hello = Coroutine[Any, Any, None]
 
 HELLO_BYTES = 255  # RFC 5321 §4.5.3.1.2
 
@@ -45,17 +49,17 @@ class Introduction(Connection):
 
     # Greeting
 
-    async def smtp_EHLO(self, argument: str | None) -> None:  # noqa: N802 - the verb
+    def smtp_EHLO(self, argument: str | None) -> Hello:  # noqa: N802 - the verb
         """Greet by ESMTP."""
-        await self._hello(argument, extended=True, lmtp=False)
+        return self._hello(argument, extended=True, lmtp=False)
 
-    async def smtp_HELO(self, argument: str | None) -> None:  # noqa: N802
+    def smtp_HELO(self, argument: str | None) -> Hello:  # noqa: N802
         """Greet by SMTP."""
-        await self._hello(argument, extended=False, lmtp=False)
+        return self._hello(argument, extended=False, lmtp=False)
 
-    async def smtp_LHLO(self, argument: str | None) -> None:  # noqa: N802
+    def smtp_LHLO(self, argument: str | None) -> Hello:  # noqa: N802
         """Greet by LMTP."""
-        await self._hello(argument, extended=True, lmtp=True)
+        return self._hello(argument, extended=True, lmtp=True)
 
     async def _hello(self, argument: str | None, *, extended: bool, lmtp: bool) -> None:
         if lmtp is not self._listener.lmtp:

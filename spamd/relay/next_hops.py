@@ -8,7 +8,7 @@ recipient belongs there; its refusal is then the answer to RCPT.
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from spamd.errors import NextHopRefused, NextHopUnavailable
@@ -55,19 +55,19 @@ class NextHopSession(Protocol):
         """Introduce the client."""
         ...
 
-    async def mail(self, argument: bytes, client: Client) -> Reply:
+    def mail(self, argument: bytes, client: Client) -> Awaitable[Reply]:
         """Pass MAIL on; `client` is whose mail it is, which XFORWARD may have said."""
         ...
 
-    async def rcpt(self, argument: bytes, path: Path | None) -> Reply:
+    def rcpt(self, argument: bytes, path: Path | None) -> Awaitable[Reply]:
         """Pass RCPT on."""
         ...
 
-    async def reset(self) -> Reply:
+    def reset(self) -> Awaitable[Reply]:
         """End the transaction without a message."""
         ...
 
-    async def command(self, line: bytes) -> Reply:
+    def command(self, line: bytes) -> Awaitable[Reply]:
         """Pass another command on."""
         ...
 
@@ -126,7 +126,7 @@ class NextHops:
             NextHopUnavailable: none of them is there.
             NextHopRefused: none serves now; the reply is the last one's.
         """
-        session = await self._connect(self._default, client)
+        session = await self.connect(self._default, client)
         return RoutedSession(session, self, client) if self._routes else session
 
     def route(self, domain: bytes) -> Urls:
@@ -140,10 +140,7 @@ class NextHops:
         return self._default
 
     async def connect(self, urls: Urls, client: Client) -> NextHopSession:
-        """Return a session at the first of `urls` that answers."""
-        return await self._connect(urls, client)
-
-    async def _connect(self, urls: Urls, client: Client) -> NextHopSession:
+        """Return a session at the first of `urls` that answers; errors as of `open`."""
         fault: NextHopUnavailable | NextHopRefused | None = None
         for url in urls:
             session = self._session(url)

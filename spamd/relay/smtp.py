@@ -9,7 +9,7 @@ LMTP (RFC 2033) is the same session with LHLO and one final reply per accepted r
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
 from spamd.errors import DeadlineExceeded, NextHopRefused, NextHopUnavailable, RemoteProtocolError
@@ -36,6 +36,9 @@ class SmtpSession:
         hostname: our own name.
         context: for STARTTLS; None never uses it.
         kennel: of its time-outs.
+
+    Attributes:
+        lmtp: whether the next hop gives one final reply per recipient.
     """
 
     def __init__(
@@ -47,21 +50,17 @@ class SmtpSession:
         kennel: Kennel,
     ) -> None:
         self.url = url
+        self.lmtp = url.lmtp
         self.knows_client = False
         self.capabilities: Capabilities | None = None
         self._options = options
         self._hostname = hostname
         self._context = context
-        self._encrypted = False
         self._loop = asyncio.get_running_loop()
         self._kennel = kennel
         self._wire = Wire(self._loop, kennel)
+        self._encrypted = False
         self._delivering = False
-
-    @property
-    def lmtp(self) -> bool:
-        """Tell whether the next hop gives one final reply per recipient."""
-        return self.url.lmtp
 
     @property
     def usable(self) -> bool:
@@ -115,40 +114,46 @@ class SmtpSession:
         # STARTTLS and XCLIENT are offered to EHLO only; a client that says HELO avoids neither.
         asked = extended or options.xclient or options.tls is NextHopTls.REQUIRED
         answer = await self._hello(client, extended=asked)
-        if not self._encrypted and (answer.accepted or asked is not extended):
-            answer = await self._secured(client, answer, extended=asked)
+        usable = answer.accepted or asked is not extended
+        context = self._tls_wanted() if usable and not self._encrypted else None
+        if context is not None and await self._start_tls(context, client):
+            answer = await self._hello(client, extended=asked)
         named = answer.accepted and options.xclient and await self._name_client(client)
         self.knows_client = self.knows_client or named
         if named or asked is not extended:
             answer = await self._hello(client, extended=extended)
         return answer
 
-    async def mail(self, argument: bytes, client: Client) -> Reply:
+    def mail(self, argument: bytes, client: Client) -> Awaitable[Reply]:
         """Pass MAIL on."""
         command = b"MAIL " + understood(argument, self.capabilities) + b"\r\n"
-        timeout_s = self._options.command_timeout_s
         forward = self._forward(client)
-        if not forward:
-            return self._final(await self._wire.ask(command, timeout_s))
+        if forward:
+            return self._forwarded(forward, command)
+        return self._wire.ask(command, self._options.command_timeout_s)
+
+    async def _forwarded(self, forward: list[bytes], command: bytes) -> Reply:
+        """Name the client, then pass MAIL on."""
+        timeout_s = self._options.command_timeout_s
         if self.capabilities and b"PIPELINING" in self.capabilities:
             line = b"".join((*forward, command))
-            return self._final(await self._wire.ask(line, timeout_s, unheard=len(forward)))
+            return await self._wire.ask(line, timeout_s, unheard=len(forward))
         for line in forward:
             await self._wire.ask(line, timeout_s)
-        return self._final(await self._wire.ask(command, timeout_s))
+        return await self._wire.ask(command, timeout_s)
 
-    async def rcpt(self, argument: bytes, path: Path | None) -> Reply:  # noqa: ARG002 - routes need it
+    def rcpt(self, argument: bytes, path: Path | None) -> Awaitable[Reply]:  # noqa: ARG002 - routes need it
         """Pass RCPT on."""
         command = b"RCPT " + understood(argument, self.capabilities) + b"\r\n"
-        return self._final(await self._wire.ask(command, self._options.command_timeout_s))
+        return self._wire.ask(command, self._options.command_timeout_s)
 
-    async def reset(self) -> Reply:
+    def reset(self) -> Awaitable[Reply]:
         """End the transaction without a message."""
-        return self._final(await self._wire.ask(b"RSET\r\n", self._options.command_timeout_s))
+        return self._wire.ask(b"RSET\r\n", self._options.command_timeout_s)
 
-    async def command(self, line: bytes) -> Reply:
+    def command(self, line: bytes) -> Awaitable[Reply]:
         """Pass any other command on (AUTH and its answers)."""
-        return await self._wire.ask(line + b"\r\n", self._options.command_timeout_s)
+        return self._wire.ask(line + b"\r\n", self._options.command_timeout_s, more=True)
 
     def keep_alive(self) -> None:
         """Keep the next hop from ending an idle session."""
@@ -164,36 +169,40 @@ class SmtpSession:
         Raises:
             NextHopLost: the outcome is unknown, or there is none.
         """
+        options = self._options
+        count = len(recipients) if self.lmtp else 1
         self._delivering = True
         try:
-            return await self._deliver(outgoing, len(recipients), timeout_s)
-        finally:
-            self._delivering = False
-
-    async def _deliver(self, outgoing: Outgoing, recipients: int, timeout_s: float) -> list[Reply]:
-        options = self._options
-        deadline = self._loop.time() + timeout_s
-        answer = await self._wire.ask(b"DATA\r\n", min(options.data_timeout_s, timeout_s))
-        count = recipients if self.lmtp else 1
-        if answer.code != 354:
-            if answer.code < 400:
-                self._wire.abort()
-                raise RemoteProtocolError(f"{answer.code} to DATA")
-            self._wire.tell(b"RSET\r\n")
-            return [answer] * count
-        try:
+            deadline = self._loop.time() + timeout_s
+            data_s = min(options.data_timeout_s, timeout_s)
+            answer = await self._wire.ask(b"DATA\r\n", data_s, more=True)
+            if answer.code != 354:
+                return [self._no_data(answer)] * count
             whole = outgoing.whole
             if whole is None:
                 await self._wire.pour(outgoing.blocks(), options.block_timeout_s, deadline)
                 whole = b".\r\n"
-            last = await self._wire.ask(whole, deadline - self._loop.time(), further=count - 1)
-            first = self._final(last)
+            left_s = deadline - self._loop.time()
+            first = await self._wire.ask(whole, left_s, further=count - 1)
         except BaseException:
             self._wire.abort()  # never let a part pass for the whole
             raise
+        finally:
+            self._delivering = False
         if count == 1:
             return [first]
         return [first, *await self._further(count - 1, deadline - self._loop.time())]
+
+    def _no_data(self, answer: Reply) -> Reply:
+        """Return the answer to a DATA that the next hop did not want.
+
+        Raises:
+            RemoteProtocolError: it is none.
+        """
+        if answer.code < 400:
+            raise RemoteProtocolError(f"{answer.code} to DATA")
+        self._wire.tell(b"RSET\r\n")
+        return answer
 
     def close(self) -> None:
         """End the session."""
@@ -202,17 +211,6 @@ class SmtpSession:
     def abort(self) -> None:
         """Cut the session."""
         self._wire.abort()
-
-    def _final(self, answer: Reply) -> Reply:
-        """Return a reply that ends a command.
-
-        Raises:
-            RemoteProtocolError: it is 3yz, which asks for something nobody is going to send.
-        """
-        if 300 <= answer.code < 400:
-            self._wire.abort()
-            raise RemoteProtocolError(f"{answer.code} to a command")
-        return answer
 
     async def _further(self, count: int, timeout_s: float) -> list[Reply]:
         """Return the further LMTP replies; those that do not come are replaced by ours."""
@@ -227,43 +225,47 @@ class SmtpSession:
         verb = b"LHLO " if self.lmtp else b"EHLO " if extended else b"HELO "
         helo = self._hostname if self._options.own_helo else client.helo
         line = verb + helo.encode("utf-8", "surrogateescape") + b"\r\n"
-        answer = self._final(await self._wire.ask(line, self._options.greeting_timeout_s))
+        answer = await self._wire.ask(line, self._options.greeting_timeout_s)
         if answer.accepted:
             self.capabilities = parse_capabilities(answer) if extended or self.lmtp else None
         return answer
 
-    async def _secured(self, client: Client, answer: Reply, *, extended: bool) -> Reply:
-        """Return the answer to the hello that counts: the one inside TLS, where TLS is wanted."""
+    def _tls_wanted(self) -> ssl.SSLContext | None:
+        """Return the context where the setting and the next hop want TLS.
+
+        Raises:
+            NextHopTlsFailed: it is required and not offered.
+        """
+        tls = self._options.tls
+        if self.lmtp or tls is NextHopTls.NONE or self._context is None:
+            return None
+        if self.capabilities is not None and b"STARTTLS" in self.capabilities:
+            return self._context
+        if tls is NextHopTls.REQUIRED:
+            self.close()
+            raise NextHopTlsFailed("STARTTLS is not offered")
+        return None
+
+    async def _start_tls(self, context: ssl.SSLContext, client: Client) -> bool:
+        """Turn on TLS, on a fresh connection go without; tell whether hello is due again."""
+        options = self._options
+        answer = await self._wire.ask(b"STARTTLS\r\n", options.greeting_timeout_s)
+        if answer.code != 220:
+            if options.tls is NextHopTls.REQUIRED:
+                self.close()
+                raise NextHopTlsFailed("STARTTLS was refused")
+            return False
         try:
-            if not await self._start_tls():
-                return answer
+            await self._wire.encrypt(context, self.url.host, options.greeting_timeout_s)
         except NextHopTlsFailed:
-            if self._options.tls is NextHopTls.REQUIRED:
+            if options.tls is NextHopTls.REQUIRED:
                 raise
             # Opportunistic TLS is no promise; the handshake has spoilt the connection.
             self._context = None
             self._wire = Wire(self._loop, self._kennel)
             await self.open(client)
-        return await self._hello(client, extended=extended)
-
-    async def _start_tls(self) -> bool:
-        """Turn on TLS when the setting and the next hop want it; tell whether it is on now."""
-        tls = self._options.tls
-        if self.lmtp or tls is NextHopTls.NONE or self._context is None:
-            return False
-        if self.capabilities is None or b"STARTTLS" not in self.capabilities:
-            if tls is NextHopTls.REQUIRED:
-                self.close()
-                raise NextHopTlsFailed("STARTTLS is not offered")
-            return False
-        answer = await self._wire.ask(b"STARTTLS\r\n", self._options.greeting_timeout_s)
-        if answer.code != 220:
-            if tls is NextHopTls.REQUIRED:
-                self.close()
-                raise NextHopTlsFailed("STARTTLS was refused")
-            return False
-        await self._wire.encrypt(self._context, self.url.host, self._options.greeting_timeout_s)
-        self._encrypted = True
+        else:
+            self._encrypted = True
         return True
 
     async def _name_client(self, client: Client) -> bool:

@@ -14,6 +14,7 @@ import re
 import ssl
 from collections import deque
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import cast
 
 from spamd.errors import RemoteProtocolError, SpamdError
@@ -22,6 +23,7 @@ from spamd.relay.watchdog import Kennel, Watchdog
 
 REPLY_LINE_BYTES = 2048  # RFC 5321 §4.5.3.1.5 says 512; some next hops are talkative
 REPLY_LINES = 100
+KNOWN_REPLIES = 64  # a next hop has few words, but those that name a queue file
 _LINE = re.compile(rb"([2-5][0-9][0-9])(?:([ -])[^\r\n]*)?\r\n")
 
 
@@ -32,7 +34,10 @@ class Wire(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._awaited: deque[asyncio.Future[Reply] | None] = deque()
-        self._due: deque[asyncio.Future[Reply]] = deque([self._expected()])
+        banner: asyncio.Future[Reply] = loop.create_future()
+        self._awaited.append(banner)
+        self._due = [banner]
+        self._open = banner  # may be answered by 3yz
         self._buffer = b""
         self._goodbye: Reply | None = None
         self._pouring = False
@@ -72,42 +77,59 @@ class Wire(asyncio.Protocol):
             self._fail(NextHopTlsFailed("handshake failed"))
             raise NextHopTlsFailed("handshake failed") from error
 
-    async def greeting(self, timeout_s: float) -> Reply:
-        """Return the banner, which may come before anybody asks for it."""
-        return await self.further(timeout_s)
+    def greeting(self, timeout_s: float) -> asyncio.Future[Reply]:
+        """Return what becomes the banner, which may come before anybody asks for it."""
+        return self.further(timeout_s)
 
-    async def ask(
-        self, line: bytes, timeout_s: float, *, unheard: int = 0, further: int = 0
-    ) -> Reply:
-        """Send one command (or the end of a message) and return its reply.
+    def ask(
+        self,
+        line: bytes,
+        timeout_s: float,
+        *,
+        more: bool = False,
+        unheard: int = 0,
+        further: int = 0,
+    ) -> asyncio.Future[Reply]:
+        """Send one command (or the end of a message); what is returned becomes its reply.
 
+        more     the reply may be 3yz, for we go on then; to others that is a breach of the rules
         unheard  so many commands stand before it in `line`, whose replies nobody waits for
         further  so many replies follow the first (LMTP: one per recipient), for `further`; all may
                  come in one piece
+
+        Raises:
+            SpamdError: the connection has failed before.
         """
         if self._goodbye is not None:
-            return self._goodbye
-        if self._fault is not None:
-            raise self._fault
-        self.transport.write(line)
+            answered: asyncio.Future[Reply] = self._loop.create_future()
+            answered.set_result(self._goodbye)
+            return answered
+        if self._fault is not None or self._transport is None:
+            raise self._fault or NextHopLost("no connection")
+        self._transport.write(line)
         if unheard:
             self._awaited.extend([None] * unheard)
-        first = self._expected()
+        first: asyncio.Future[Reply] = self._loop.create_future()
+        self._awaited.append(first)
+        if more:
+            self._open = first
         if further:
-            self._due.extend([self._expected() for _ in range(further)])
+            announced = [self._loop.create_future() for _ in range(further)]
+            self._awaited.extend(announced)
+            self._due.extend(announced)
         self._watchdog.watch(timeout_s)
-        return await first
+        return first
 
-    async def further(self, timeout_s: float) -> Reply:
-        """Return the next of the replies that were announced to `ask`."""
+    def further(self, timeout_s: float) -> asyncio.Future[Reply]:
+        """Return what becomes the next of the replies that were announced to `ask`."""
         if not self._due:  # it said goodbye, and `ask` did not ask
             raise NextHopLost("has taken its leave")
-        future = self._due.popleft()
+        future = self._due.pop(0)
         if not future.done():
             if self._fault is not None:
                 raise self._fault
             self._watchdog.watch(timeout_s)
-        return await future
+        return future
 
     def tell(self, line: bytes) -> None:
         """Send one command whose reply nobody waits for."""
@@ -155,9 +177,9 @@ class Wire(asyncio.Protocol):
         """Cut what came into replies and hand them out."""
         if self._fault is not None:
             return
-        usual = _LINE.fullmatch(data) if not self._buffer else None  # one reply of one line
-        if usual and usual[2] != b"-" and len(data) <= REPLY_LINE_BYTES:
-            self._answered(Reply(int(usual[1]), data))
+        usual = _one_line(data) if not self._buffer and len(data) <= REPLY_LINE_BYTES else None
+        if usual is not None:
+            self._answered(usual)
             return
         self._buffer = text = self._buffer + data
         start = at = 0
@@ -203,12 +225,6 @@ class Wire(asyncio.Protocol):
             self._writable.set_result(None)
         self._writable = None
 
-    def _expected(self) -> asyncio.Future[Reply]:
-        """Return the place of a reply that is to come, before it can come."""
-        future: asyncio.Future[Reply] = self._loop.create_future()
-        self._awaited.append(future)
-        return future
-
     def _answered(self, reply: Reply) -> None:
         if not self._awaited:
             if reply.code == 421 or (self._pouring and reply.code >= 400):
@@ -216,6 +232,9 @@ class Wire(asyncio.Protocol):
                 self.resume_writing()  # it may take no more
             else:
                 self._fail(RemoteProtocolError("reply without a command"))
+            return
+        if 300 <= reply.code < 400 and self._awaited[0] is not self._open:
+            self._fail(RemoteProtocolError(f"{reply.code} to a command"))
             return
         future = self._awaited.popleft()
         if not self._awaited:
@@ -241,3 +260,10 @@ class Wire(asyncio.Protocol):
         self.resume_writing()  # who waits there looks for a fault before the next block
         if self._transport is not None:
             self._transport.abort()
+
+
+@lru_cache(KNOWN_REPLIES)
+def _one_line(text: bytes) -> Reply | None:
+    """Return the reply that `text` is, None unless it is one reply of one line."""
+    match = _LINE.fullmatch(text)
+    return Reply(int(match[1]), text) if match and match[2] != b"-" else None

@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from spamd.errors import RemoteProtocolError
 from spamd.relay.watchdog import Kennel
 from spamd.relay.wire import Wire
 
@@ -45,3 +48,40 @@ async def test_a_reply_that_nothing_was_asked_for_ends_the_connection() -> None:
     wire.data_received(b"220 next.test ESMTP\r\n250 and more\r\n")
     await wire.greeting(1)
     assert not wire.usable
+
+
+async def test_a_reply_that_asks_for_more_is_a_breach_where_nothing_more_is_to_come() -> None:
+    wire = Wire(asyncio.get_running_loop(), Kennel())
+    wire.connection_made(FakeTransport())
+    wire.data_received(b"220 next.test ESMTP\r\n")
+    await wire.greeting(1)
+    start = wire.ask(b"DATA\r\n", 1, more=True)
+    wire.data_received(b"354 go on\r\n")
+    assert (await start).code == 354
+    final = wire.ask(b".\r\n", 1)
+    wire.data_received(b"354 go on\r\n")
+    with pytest.raises(RemoteProtocolError):
+        await final
+    assert not wire.usable
+
+
+async def test_after_an_unasked_421_every_command_is_answered_by_it() -> None:
+    transport = FakeTransport()
+    wire = Wire(asyncio.get_running_loop(), Kennel())
+    wire.connection_made(transport)
+    wire.data_received(b"220 next.test ESMTP\r\n421 going down\r\n")
+    await wire.greeting(1)
+    assert (await wire.ask(b"MAIL FROM:<>\r\n", 1)).raw == b"421 going down\r\n"
+    assert transport.written == b""
+
+
+async def test_a_known_reply_is_told_from_the_start_of_a_longer_one() -> None:
+    wire = Wire(asyncio.get_running_loop(), Kennel())
+    wire.connection_made(FakeTransport())
+    wire.data_received(b"220 next.test ESMTP\r\n")
+    await wire.greeting(1)
+    for pieces in ((b"250 ok\r\n",), (b"250-one\r\n", b"250 ok\r\n"), (b"25", b"0 ok\r\n")):
+        answer = wire.ask(b"NOOP\r\n", 1)
+        for piece in pieces:
+            wire.data_received(piece)
+        assert (await answer).raw == b"".join(pieces)
