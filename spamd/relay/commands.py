@@ -28,7 +28,7 @@ EXTENSION_OF = {
 delivered all the same. They are left out then; all others go on whatever they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Path:
     """A reverse-path or forward-path: its address without brackets, and its parameters."""
 

@@ -15,6 +15,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from typing import Any, cast
 
 import aiosmtpd.smtp
@@ -56,24 +57,6 @@ cast("Any", aiosmtpd.smtp).sanitized_log = _no_log
 logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # it names addresses; ours does not
 
 
-class _Verbs:
-    """aiosmtpd's table of commands, looked up on the class instead of built for each connection."""
-
-    def __init__(self, connection: "Connection") -> None:
-        self._connection = connection
-
-    def get(self, verb: str) -> Verb:
-        found: Verb = getattr(self._connection, f"smtp_{verb}", self._connection.unknown)
-        return found
-
-
-class _Unlimited:
-    """Sizes of commands are the inbox's affair."""
-
-    def __getitem__(self, verb: str) -> int:
-        return 1 << 30
-
-
 class Connection(SMTP):
     """The part of a session that is not about mail."""
 
@@ -82,16 +65,15 @@ class Connection(SMTP):
     _writer: Any
     _transport: Any
     _smtp_methods: Any
-    command_size_limits: Any
+    data_received: Any  # straight into the inbox
+    command_size_limit = 1 << 30  # the inbox's affair
 
     def __init__(self, context: RelayContext, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
-        # What SMTP.__init__ sets and its dispatcher reads, without looking at the class each time.
-        asyncio.StreamReaderProtocol.__init__(self, cast("Any", None), None, loop)
+        # What SMTP.__init__ sets and its dispatcher reads, without looking at the class each time,
+        # and without what streams need (`StreamReaderProtocol`), for there are none.
         self.__ident__ = "LMTP" if listener.lmtp else "ESMTP"
-        self.command_size_limits = _Unlimited()
-        self._smtp_methods = _Verbs(self)
-        self._reader = self
+        self._smtp_methods = self._reader = self
         self.loop = loop
         self.hostname = context.hostname
         self.enable_SMTPUTF8 = True
@@ -108,8 +90,9 @@ class Connection(SMTP):
         self._context = context
         self._listener = listener
         self.inbox = Inbox(loop)
+        self.data_received = self.inbox.feed_data
         self.watchdog = Watchdog(loop, context.kennel, self._client_silent)
-        self._limit = TimeLimit(loop, context.kennel)
+        self.limit = TimeLimit(loop, context.kennel)
         self._out: list[bytes] = []
         self._writable: asyncio.Future[None] | None = None
         self._ticket: str | None = None
@@ -136,7 +119,6 @@ class Connection(SMTP):
         if isinstance(peer, tuple):
             self.address, self.port = peer[0].partition("%")[0], peer[1]
         self.session = Session(self.loop)
-        self.session.extended_smtp = True
         self._ticket = self._context.door.enter(self.address)
         if self._ticket is None or self._context.draining:
             refusal = ShuttingDown() if self._context.draining else TooManyConnections()
@@ -146,18 +128,13 @@ class Connection(SMTP):
             return
         self._handler_coroutine = self._context.spawn(self, self._serve())
 
-    def data_received(self, data: bytes) -> None:
-        """Give what came to the inbox."""
-        self.inbox.feed_data(data)
-
     def eof_received(self) -> bool:
         """Let what the client sent before be answered; TLS can't stay half open."""
         self.inbox.feed_eof()
         return not self.encrypted
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - called by the loop
         """End the session, unless a message is being handed on."""
-        asyncio.StreamReaderProtocol.connection_lost(self, exc)
         self.transport = None
         self.watchdog.stop()
         self.inbox.feed_eof()
@@ -177,16 +154,14 @@ class Connection(SMTP):
 
     # What aiosmtpd's dispatcher calls
 
-    async def readuntil(self) -> bytes:
-        """Return the next command line.
+    def readuntil(self) -> Coroutine[Any, Any, bytes]:
+        """Return the next command line."""
+        return self.next_line(command=True)
 
-        Raises:
-            BadCommandError: nothing that begins so is a command; aiosmtpd would not count it.
-        """
-        line = await self.next_line()
-        if line[:1].isspace() or not (line.isascii() or line.partition(b" ")[0].isascii()):
-            raise BadCommandError("no command")
-        return line
+    def get(self, verb: str) -> Verb:
+        """Return the command of that name, as if we were the table of them that aiosmtpd builds."""
+        found: Verb = getattr(self, "smtp_" + verb, None) or self.unknown
+        return found
 
     async def push(self, status: Any) -> None:
         """Answer; aiosmtpd's own greeting comes as text without CRLF."""
@@ -220,8 +195,12 @@ class Connection(SMTP):
 
     # What a session is made of
 
-    async def next_line(self) -> bytes:
-        """Return the next line with its CRLF, within the limits on talk without mail."""
+    async def next_line(self, *, command: bool = False) -> bytes:
+        """Return the next line with its CRLF, within the limits on talk without mail.
+
+        Raises:
+            BadCommandError: it is no line, or no `command` begins so; aiosmtpd would not count it.
+        """
         if self._closing:
             raise ConnectionResetError("closed by us")
         options = self.options
@@ -242,6 +221,9 @@ class Connection(SMTP):
                 await inbox.more()
                 line = inbox.line()
             self.watchdog.calm()
+        verb = line if line.isascii() else line.partition(b" ")[0]
+        if command and (line[:1].isspace() or not verb.isascii()):
+            raise BadCommandError("no command")
         return line
 
     def say(self, answer: Reply) -> None:
@@ -249,8 +231,13 @@ class Connection(SMTP):
         self._out.append(answer.raw)
         if answer.code == 421:
             self._closing = True
-        if self._closing or len(self._out) > COALESCED_REPLIES or not self.inbox.has_line:
+        if self._closing or not self.inbox.has_line or len(self._out) > COALESCED_REPLIES:
             self._send()
+
+    @property
+    def unsent(self) -> bool:
+        """Tell whether there is something for `flush` to do."""
+        return bool(self._out) or self._writable is not None
 
     async def flush(self) -> None:
         """Send the replies kept back and wait until the client takes them."""
@@ -313,14 +300,10 @@ class Connection(SMTP):
         self._use(transport)  # what is in the inbox now came encrypted
         self.encrypted = True
 
-    def limited(self, timeout_s: float) -> TimeLimit:
-        """Limit the time that the session's task may spend in a `with` block."""
-        return self._limit.of(timeout_s)
-
     def end(self) -> None:
         """Give back what the session held; the session adds its own."""
         self.watchdog.stop()
-        self._limit.stop()
+        self.limit.stop()
         if self.transport is not None:
             self._close(self.transport)
         if self._ticket is not None:
@@ -339,7 +322,9 @@ class Connection(SMTP):
 
     async def _serve(self) -> None:
         try:
-            await self._introduce()
+            self.trusted = self._context.door.trusts(self.address)
+            if self.trusted and self.options.proxy_protocol:
+                await self._read_proxy_header()
             await self._handle_client()
         except ConnectionError:
             pass  # the client has gone, or we closed
@@ -350,10 +335,9 @@ class Connection(SMTP):
         finally:
             self.end()
 
-    async def _introduce(self) -> None:
-        """Read the PROXY header where one is due, then start TLS where it is due."""
-        self.trusted = self._context.door.trusts(self.address)
-        if self.transport is None or not self.options.proxy_protocol or not self.trusted:
+    async def _read_proxy_header(self) -> None:
+        """Read the PROXY header, then start TLS where it is due."""
+        if self.transport is None:
             return
         # The header is taken from the socket itself. Not sooner: asyncio before 3.11.5 begins to
         # read after connection_made, paused or not.
@@ -408,6 +392,7 @@ class Connection(SMTP):
         transport.close()
 
 
+@lru_cache(8)
 def reply_line(status: str) -> Reply:
     """Return a reply that aiosmtpd wrote as text."""
     return Reply(int(status[:3]), status.encode("utf-8", "replace") + b"\r\n")

@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import ssl
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ class Door:
         self._options = options
         self._networks = tuple(map(ipaddress.ip_network, options.trusted_networks))
         self._reporting = tuple(map(ipaddress.ip_network, options.report_networks))
-        self._inside: Counter[str] = Counter()
+        self._inside: defaultdict[str, int] = defaultdict(int)
         self._total = 0
 
     def trusts(self, address: str) -> bool:

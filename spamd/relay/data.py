@@ -10,7 +10,6 @@ large, disk full) does not stop the reading: the client hears of it at its end o
 
 import asyncio
 from collections.abc import Iterator
-from typing import Self
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from spamd.relay.options import BareNewlines
 from spamd.relay.spool import Budget, Letter
 
 END_OF_DATA = b"\r\n.\r\n"
+_CR, _LF = np.array(13, np.uint8), np.array(10, np.uint8)
 _ENDS = tuple(END_OF_DATA[:length] for length in range(4, 0, -1))
 
 
@@ -36,14 +36,16 @@ class Intake:
         self._limit_bytes = limit_bytes
         self._letter = Letter(budget)
         self._bare = False
+        self._held = b"\r\n"  # for the next block; the line before the message ended like that
+        self._surplus = 2  # so much of what comes to be stored is not the message's
         self.fault: SpamdError | None = None
         self.received_bytes = 0
 
     async def finish(self, bare_newlines: BareNewlines) -> Letter:
-        """Return the letter; who calls it must close it.
+        """Return the letter, which `close` takes away.
 
         Raises:
-            MessageTooLarge, SpoolFull, BareNewline: as found; nothing is left to close then.
+            MessageTooLarge, SpoolFull, BareNewline: as found.
         """
         if self.fault is None and self._bare and bare_newlines is BareNewlines.REJECT:
             self.fault = BareNewline("bare CR or LF")
@@ -54,20 +56,16 @@ class Intake:
             raise self.fault
         return self._letter
 
-    def __enter__(self) -> Self:
-        """Be there for a block, which ends with `close`."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Drop what has come."""
-        self.close()
-
     def close(self) -> None:
         """Drop what has come."""
         self._letter.close()
 
     def _store(self, piece: bytes) -> None:
         """Keep a piece of the wire form; it never ends between CR and LF."""
+        if self._surplus and piece:  # the first piece: it begins with the CRLF before the message
+            piece, self._surplus = piece[self._surplus :], 0
+        if not piece:
+            return
         self.received_bytes += len(piece)
         if self.fault is not None:
             return
@@ -102,13 +100,6 @@ class Intake:
 class DataIntake(Intake):
     """The message after DATA, as far as its final dot."""
 
-    def __init__(self, budget: Budget, limit_bytes: int) -> None:
-        super().__init__(budget, limit_bytes)
-        self._held = (
-            b"\r\n"  # the line before the message ended like that: an empty one ends at once
-        )
-        self._surplus = 2
-
     def feed(self, block: bytes) -> bytes | None:
         """Take a block; return what follows the end of data, or None while it has not come."""
         if self._held:
@@ -117,29 +108,16 @@ class DataIntake(Intake):
         end = block.find(END_OF_DATA, dot) if dot >= 0 else -1
         self._letter.dotted = self._letter.dotted or dot != end
         if end >= 0:
-            self._keep(block[: end + 2])
+            self._store(block[: end + 2])
             self._held = b""
             return block[end + 5 :]
         self._held = next((part for part in _ENDS if block.endswith(part)), b"")
-        self._keep(block[: len(block) - len(self._held)] if self._held else block)
+        self._store(block[: len(block) - len(self._held)] if self._held else block)
         return None
-
-    def _keep(self, piece: bytes) -> None:
-        if self._surplus:
-            dropped = min(self._surplus, len(piece))
-            self._surplus -= dropped
-            piece = piece[dropped:]
-        if piece:
-            self._store(piece)
 
 
 class ChunkIntake(Intake):
     """The message of several BDAT commands (RFC 3030), which the next hop gets as DATA."""
-
-    def __init__(self, budget: Budget, limit_bytes: int) -> None:
-        super().__init__(budget, limit_bytes)
-        self._held = b"\r\n"
-        self._surplus = 2
 
     def feed(self, block: bytes) -> None:
         """Take octets of a chunk as they are; dots at the start of a line are doubled."""
@@ -162,20 +140,15 @@ class ChunkIntake(Intake):
     def _keep(self, piece: bytes) -> None:
         stuffed = piece.replace(b"\r\n.", b"\r\n..")
         self._letter.dotted = self._letter.dotted or len(stuffed) != len(piece)
-        if self._surplus:
-            dropped = min(self._surplus, len(stuffed))
-            self._surplus -= dropped
-            stuffed = stuffed[dropped:]
-        if stuffed:
-            self._store(stuffed)
+        self._store(stuffed)
 
 
 def _holds_bare_newline(piece: bytes) -> bool:
     """Tell whether a CR or LF stands alone; numpy takes a third to a tenth of three counts."""
     octets = np.frombuffer(piece, np.uint8)
-    cr: bytes = (octets == 13).tobytes()
-    lf: bytes = (octets == 10).tobytes()
-    return cr[:-1] != lf[1:] or cr[-1:] == b"\1" or lf[:1] == b"\1"
+    cr: bytes = np.equal(octets, _CR).tobytes()
+    lf: bytes = np.equal(octets, _LF).tobytes()
+    return lf != b"\0" + cr[:-1] or cr[-1:] == b"\1"
 
 
 def stuffed(text: bytes) -> bytes:

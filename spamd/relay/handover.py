@@ -62,7 +62,6 @@ class HandOver:
         """Return the final replies: one, or over LMTP one per recipient."""
         connection = self._connection
         deadline = connection.loop.time() + self._context.relay.content_timeout_s
-        letter: Letter | None = None
         report: ScanReport | None = None
         try:
             letter = await intake.finish(self._context.relay.bare_newline)
@@ -89,15 +88,12 @@ class HandOver:
             replies = [await self._refused(error)]
         finally:
             connection.committing = False
-            if letter is not None:
-                letter.close()
         if report is not None:
             self._tell(report, replies[0])
         return replies
 
     async def learn(self, intake: Intake, label: Label) -> Reply:
         """Return the reply to a report: mail that teaches and goes no further."""
-        letter: Letter | None = None
         desk = self._context.desk
         limit = self._context.inspector.reads_bytes
         try:
@@ -113,9 +109,6 @@ class HandOver:
             return reply(250, f"2.0.0 {receipt}")
         except Exception as error:  # noqa: BLE001 - the border around one message
             return await self._refused(error)
-        finally:
-            if letter is not None:
-                letter.close()
 
     def _tell(self, report: ScanReport, answer: Reply) -> None:
         """Tell the observer; its fault must not cost the client its reply."""
@@ -152,7 +145,7 @@ class HandOver:
         inspector = self._context.inspector
         text = start_of(letter, inspector.reads_bytes)
         try:
-            with self._connection.limited(relay.inspect_timeout_s):
+            with self._connection.limit.of(relay.inspect_timeout_s):
                 report = await inspector.inspect(text, self._envelope)
                 if letter.spooled:  # judged by its start
                     report = replace(report, size_bytes=letter.size_bytes)
@@ -221,6 +214,8 @@ def final_replies(replies: Sequence[Reply], recipients: int, *, lmtp: bool) -> l
     """
     if lmtp:
         return list(replies) if len(replies) == recipients else [replies[0]] * recipients
+    if len(replies) == 1:
+        return list(replies)
     first = replies[0]
     same = all(
         other.accepted == first.accepted and other.permanent == first.permanent

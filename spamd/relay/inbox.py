@@ -28,7 +28,7 @@ class Inbox:
         self._loop = loop
         self._buffer = bytearray()
         self._searched = 0  # so far there is no end of a line
-        self._sink: Callable[[bytes], bytes | None] | None = None
+        self.sink: Callable[[bytes], bytes | None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._ended = False
@@ -44,27 +44,29 @@ class Inbox:
     @property
     def has_line(self) -> bool:
         """Tell whether the next command is already here."""
-        return b"\n" in self._buffer
+        return self._buffer.find(b"\n") >= 0  # `in` would try a number first, and fail
 
     def feed_data(self, block: bytes) -> None:
         """Take a block from the network."""
-        if self._sink is None:
+        if self.sink is None:
             self._buffer += block
             if len(self._buffer) > HIGH_WATER and not self._paused and self._transport:
                 self._transport.pause_reading()
                 self._paused = True
         else:
-            rest = self._sink(block)
+            rest = self.sink(block)
             if rest is None:
                 return
-            self._sink = None
+            self.sink = None
             self._buffer += rest
-        self._wake()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def feed_eof(self) -> None:
         """Note that the client sends no more."""
         self._ended = True
-        self._wake()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def clear(self) -> None:
         """Forget what was sent in clear before TLS (CVE-2011-0411)."""
@@ -78,6 +80,8 @@ class Inbox:
             BadCommandError: it is none; it has been skipped.
         """
         buffer = self._buffer
+        if not buffer:
+            return None
         end = buffer.find(b"\n", self._searched)
         if end < 0:
             self._searched = len(buffer)
@@ -86,8 +90,12 @@ class Inbox:
                 self._skipping = True
             return None
         self._searched = 0
-        line = bytes(buffer[: end + 1])
-        del buffer[: end + 1]
+        if end + 1 == len(buffer):
+            line = bytes(buffer)
+            buffer.clear()
+        else:
+            line = bytes(buffer[: end + 1])
+            del buffer[: end + 1]
         if self._paused and len(buffer) < HIGH_WATER // 2:
             self._resume()
         if self._skipping or end > LINE_BYTES:
@@ -101,29 +109,17 @@ class Inbox:
     @property
     def waiting(self) -> bool:
         """Tell whether somebody waits for the client, for a command line."""
-        return self._waiter is not None and not self._waiter.done() and self._sink is None
+        return self._waiter is not None and not self._waiter.done() and self.sink is None
 
-    async def pour(self, sink: Callable[[bytes], bytes | None]) -> None:
-        """Give blocks to `sink` until it returns what is no longer its own.
-
-        Raises:
-            ConnectionResetError: the client has gone before.
-        """
+    def pour(self, sink: Callable[[bytes], bytes | None]) -> None:
+        """Give blocks to `sink` from now on, until it returns what is no longer its own."""
+        self.sink = sink
         if self._buffer:
             block = bytes(self._buffer)
             self._buffer.clear()
             if self._paused:
                 self._resume()
-            rest = sink(block)
-            if rest is not None:
-                self._buffer += rest
-                return
-        self._sink = sink
-        try:
-            while self._sink is not None:
-                await self.more()
-        finally:
-            self._sink = None
+            self.feed_data(block)
 
     def more(self) -> asyncio.Future[None]:
         """Return what is done once more has come.
@@ -138,10 +134,6 @@ class Inbox:
         self.turns += 1
         self._waiter = self._loop.create_future()
         return self._waiter
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
     def _resume(self) -> None:
         self._paused = False

@@ -12,7 +12,7 @@ from spamd.relay.data import unstuffed_blocks
 from spamd.relay.spool import Letter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Outgoing:
     """What goes to the next hop.
 

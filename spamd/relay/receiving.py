@@ -5,7 +5,8 @@ place for ever with a byte a minute, so after a grace period a minimum rate is a
 slow line with a large message passes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from spamd.errors import MessageTooLarge
 from spamd.relay.connection import Connection
@@ -25,16 +26,9 @@ class Receiving:
         self._received_bytes = 0
         self._started = connection.loop.time()
 
-    async def data(self, intake: DataIntake) -> None:
+    def data(self, intake: DataIntake) -> Coroutine[Any, Any, None]:
         """Read as far as the final dot."""
-
-        def take(block: bytes) -> bytes | None:
-            rest = intake.feed(block)
-            if rest is None:
-                self._wait(len(block))
-            return rest
-
-        await self._pour(take)
+        return self._pour(intake.feed)
 
     async def chunk(self, size: int, sink: Callable[[bytes], None]) -> None:
         """Read exactly `size` octets."""
@@ -45,20 +39,30 @@ class Receiving:
             sink(block[:left])
             rest = block[left:] if left <= len(block) else None
             left = max(0, left - len(block))
-            if rest is None:
-                self._wait(len(block))
             return rest
 
         if size:
             await self._pour(take)
 
     async def _pour(self, take: Callable[[bytes], bytes | None]) -> None:
-        watchdog = self._connection.watchdog
-        watchdog.watch(self._connection.options.data_timeout_s)
+        """Give blocks to `take` until it returns what is no longer its own."""
+        connection = self._connection
+        inbox = connection.inbox
+
+        def sink(block: bytes) -> bytes | None:
+            rest = take(block)
+            if rest is None:
+                self._wait(len(block))
+            return rest
+
+        connection.watchdog.watch(connection.options.data_timeout_s)
         try:
-            await self._connection.inbox.pour(take)
+            inbox.pour(sink)
+            while inbox.sink is not None:
+                await inbox.more()
         finally:
-            watchdog.calm()
+            inbox.sink = None
+            connection.watchdog.calm()
 
     def _wait(self, size: int) -> None:
         """Count a block and wait for the next; close on a client too slow or much too large."""

@@ -12,6 +12,7 @@ of the exception is for the log only. A fault of ours is never 5yz.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from spamd.errors import (
@@ -96,6 +97,7 @@ class Reply:
 _CODE = re.compile(rb"^[0-9]{3}", re.MULTILINE)
 
 
+@lru_cache(64)  # we have few words
 def reply(code: int, text: str) -> Reply:
     """Return a reply of one line; `text` begins with the enhanced code where there is one."""
     return Reply(code, f"{code} {text}\r\n".encode("ascii"))

@@ -25,7 +25,7 @@ from spamd.relay.options import Mixed
 from spamd.relay.receiving import Receiving
 from spamd.relay.replies import FramingError, NextHopLost, Reply, reply, reply_to
 from spamd.relay.urls import Listener
-from spamd.relay.watchdog import Heart
+from spamd.relay.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from spamd.sample import Label
@@ -55,7 +55,7 @@ class RelaySession(Introduction):
         self._recipients: list[bytes] = []
         self._report: Label | None = None
         self._chunks: ChunkIntake | None = None
-        self._heart = Heart(self.loop, context.kennel, context.next_hop.keepalive_s)
+        self._heart = Watchdog(self.loop, context.kennel, self._beat)
 
     # Envelope
 
@@ -170,11 +170,16 @@ class RelaySession(Introduction):
             self.say(self._no_recipients)
         else:
             self.say(_START)
-            await self.flush()
+            if self.unsent:
+                await self.flush()
             intake = DataIntake(self._context.budget, self.options.max_message_bytes)
-            with self._heart.beating(self.next_hop), intake:
+            self._heart.watch(self._context.next_hop.keepalive_s)
+            try:
                 await Receiving(self).data(intake)
                 await self._hand_over(intake)
+            finally:
+                self._heart.calm()
+                intake.close()
 
     @property
     def _no_recipients(self) -> Reply:
@@ -196,7 +201,7 @@ class RelaySession(Introduction):
             return
         if self._chunks is None:
             self._chunks = ChunkIntake(self._context.budget, self.options.max_message_bytes)
-            self._heart.beating(self.next_hop)
+            self._heart.watch(self._context.next_hop.keepalive_s)
         chunks = self._chunks
         await Receiving(self).chunk(size, chunks.feed)
         if chunks.fault is not None:
@@ -204,8 +209,11 @@ class RelaySession(Introduction):
             await self._refuse(chunks.fault)
         elif last:
             chunks.last()
-            with self._heart.beating(self.next_hop), chunks:
+            try:
                 await self._hand_over(chunks)
+            finally:
+                self._heart.calm()
+                chunks.close()
         else:
             self.say(reply(250, f"2.0.0 {size} octets"))
 
@@ -237,6 +245,12 @@ class RelaySession(Introduction):
         if not next_hop.usable:
             await self.hang_up()
 
+    def _beat(self) -> None:
+        """Keep the next hop awake while a message arrives or is judged."""
+        if self.next_hop is not None:
+            self.next_hop.keep_alive()
+        self._heart.watch(self._context.next_hop.keepalive_s)
+
     # State
 
     def end(self) -> None:
@@ -259,4 +273,4 @@ class RelaySession(Introduction):
         if self._chunks is not None:
             self._chunks.close()
             self._chunks = None
-            self._heart.rest()
+            self._heart.calm()

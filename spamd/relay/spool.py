@@ -80,18 +80,20 @@ class Letter:
     def head(self, limit: int) -> bytes:
         """Return at most `limit` bytes from the start."""
         if self._file is None:
-            return self._joined()[:limit]
+            return self.whole()[:limit]
         self._file.seek(0)
         return self._file.read(limit)
 
     def whole(self) -> bytes:
         """Return all bytes; for letters in memory."""
-        return self._joined()
+        if len(self._pieces) != 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0]
 
     def blocks(self, start: int = 0) -> Iterator[bytes]:
         """Yield the bytes from `start` on, a block at a time."""
         if self._file is None:
-            yield self._joined()[start:]
+            yield self.whole()[start:]
             return
         self._file.seek(start)
         while block := self._file.read(BLOCK):
@@ -107,11 +109,6 @@ class Letter:
         self._file = None
         self._pieces = []
         self.size_bytes = 0
-
-    def _joined(self) -> bytes:
-        if len(self._pieces) != 1:
-            self._pieces = [b"".join(self._pieces)]
-        return self._pieces[0]
 
     def _to_disk(self) -> None:
         try:

@@ -8,7 +8,7 @@ message a tenth of its CPU.
 import asyncio
 from collections.abc import Callable
 from math import inf
-from typing import Protocol, Self
+from typing import Self
 
 from spamd.errors import DeadlineExceeded
 
@@ -87,8 +87,9 @@ class Watchdog:
     def stop(self) -> None:
         """Watch no more."""
         self.deadline = inf
-        self._inside = False
-        self._kennel.leave(self)
+        if self._inside:
+            self._inside = False
+            self._kennel.leave(self)
 
     def wake(self) -> None:
         """Bark, for the deadline has passed."""
@@ -96,18 +97,17 @@ class Watchdog:
         self._bark()
 
 
-class TimeLimit:
-    """A time limit on a `with` block of the session's task, as `asyncio.timeout` is one.
+class TimeLimit(Watchdog):
+    """A time limit on `with` blocks of one task, as `asyncio.timeout` is one.
 
     Raises:
         DeadlineExceeded: out of the block, when the time is up.
     """
 
-    __slots__ = ("_loop", "_over", "_task", "_timeout_s", "_watchdog")
+    __slots__ = ("_over", "_task", "_timeout_s")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, kennel: Kennel) -> None:
-        self._loop = loop
-        self._watchdog = Watchdog(loop, kennel, self._end)
+        super().__init__(loop, kennel, self._end)
         self._task: asyncio.Task[object] | None = None
         self._timeout_s = 0.0
         self._over = False
@@ -120,66 +120,18 @@ class TimeLimit:
     def __enter__(self) -> None:
         """Begin to count."""
         self._over = False
-        self._task = asyncio.current_task(self._loop)
-        self._watchdog.watch(self._timeout_s)
+        if self._task is None:
+            self._task = asyncio.current_task(self._loop)
+        self.watch(self._timeout_s)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop counting; a cancellation of our own becomes the error it stands for."""
-        self._watchdog.calm()
+        self.deadline = inf
         ours = self._over and self._task is not None and self._task.uncancel() <= 0
         if ours and kind is asyncio.CancelledError:
             raise DeadlineExceeded("time is up")
-
-    def stop(self) -> None:
-        """Limit no more."""
-        self._watchdog.stop()
 
     def _end(self) -> None:
         self._over = True
         if self._task is not None:
             self._task.cancel()
-
-
-class Heart:
-    """Keeps the next hop awake while a message arrives or is judged."""
-
-    __slots__ = ("_interval_s", "_next_hop", "_watchdog")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, kennel: Kennel, interval_s: float) -> None:
-        self._interval_s = interval_s
-        self._next_hop: Sleeper | None = None
-        self._watchdog = Watchdog(loop, kennel, self._beat)
-
-    def beating(self, next_hop: "Sleeper | None") -> Self:
-        """Keep `next_hop` awake from now on, until `rest` or the end of a `with` block."""
-        self._next_hop = next_hop
-        self._watchdog.watch(self._interval_s)
-        return self
-
-    def __enter__(self) -> None:
-        """Be there for a block."""
-
-    def __exit__(self, *_: object) -> None:
-        """Rest."""
-        self.rest()
-
-    def rest(self) -> None:
-        """Let the next hop sleep."""
-        self._watchdog.calm()
-
-    def stop(self) -> None:
-        """Beat no more."""
-        self._watchdog.stop()
-
-    def _beat(self) -> None:
-        if self._next_hop is not None:
-            self._next_hop.keep_alive()
-        self._watchdog.watch(self._interval_s)
-
-
-class Sleeper(Protocol):
-    """What would be ended for idleness."""
-
-    def keep_alive(self) -> None:
-        """Show that we are there."""
-        ...
