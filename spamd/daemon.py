@@ -6,7 +6,8 @@ sockets and keeps the children alive:
 
     SIGTERM, SIGINT   every worker stops taking mail, finishes what is in flight, ends; exit code 0
     SIGHUP            one worker reads its certificates again; several are replaced one by one, so
-                      the settings are read again too, and no connection is lost
+                      the settings are read again too, and no connection is lost; the addresses we
+                      listen on and the number of workers stay those of the start
     a worker crashes  another takes its place and its sockets, later and later if it goes on
     we are killed     the workers notice and stop by themselves
 
@@ -28,7 +29,8 @@ from spamd.clock import WallClock
 from spamd.errors import ConfigError
 from spamd.loading import loading
 from spamd.message.facts import SCHEMA
-from spamd.relay.sockets import open_sockets
+from spamd.observe.options import MetricsOptions, host_and_port
+from spamd.relay.sockets import open_sockets, probe, require
 from spamd.settings import Settings
 from spamd.storage.lookup import Lookup
 
@@ -56,9 +58,10 @@ def serve(settings: Settings) -> int:
         ConfigError: the start is impossible; the text begins with the key.
     """
     if HANDED_OVER in os.environ:
-        return run_as_worker(lambda sockets, worker: _built(settings, sockets, worker))
+        return run_as_worker(lambda sockets, worker: _rebuilt(settings, sockets, worker))
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
     columns = open_sockets(settings.relay.listeners, workers)
+    _probe(settings.metrics, workers)
     if workers == 1:
         return _run(_work(_built(settings, columns[0], 0), None))
     return _run(_supervisor(settings, columns).run())
@@ -72,6 +75,28 @@ def _supervisor(settings: Settings, columns: Sequence[Sequence[socket.socket]]) 
     metrics = Metrics(settings.metrics)
     observer = LogObserver(settings.log, metrics, WallClock(), fields={"worker": "supervisor"})
     return Supervisor(command, columns, observer)
+
+
+def _probe(options: MetricsOptions, workers: int) -> None:
+    """See that nobody has the ports of the metrics; a worker shares its own with its successor.
+
+    Raises:
+        ConfigError: somebody has one.
+    """
+    if not options.listen:
+        return
+    host, port = host_and_port(options.listen)
+    for number in range(port, port + workers if port else 0):
+        try:
+            probe(host, number)
+        except OSError as error:
+            where = f"metrics.listen: {host}:{number}"
+            raise ConfigError(f"{where}: {error.strerror or error}") from error
+
+
+def _rebuilt(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> "Application":
+    require(settings.relay.listeners, sockets)
+    return _built(settings, sockets, worker)
 
 
 def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> "Application":

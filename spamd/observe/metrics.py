@@ -113,8 +113,9 @@ class Metrics:
             yield None
             return
         host, port = host_and_port(self._options.listen)
+        # A worker that replaces another listens before that one leaves.
         server = await asyncio.start_server(
-            self._answer, host, port + worker if port else 0, limit=HEAD_BYTES
+            self._answer, host, port + worker if port else 0, limit=HEAD_BYTES, reuse_port=True
         )
         async with server:
             yield server.sockets[0].getsockname()[1]

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from spamd.errors import ConfigError
 from spamd.relay.urls import Listener
@@ -39,6 +40,49 @@ def open_sockets(listeners: Sequence[Listener], workers: int) -> list[list[socke
     return [[column[worker] for column in columns] for worker in range(workers)]
 
 
+def probe(host: str, port: int) -> None:
+    """See that nobody has a port yet; 0 is free always.
+
+    A socket with SO_REUSEPORT would share it with another spamd without a word.
+
+    Raises:
+        OSError: somebody has it, or it can't be had.
+    """
+    family, address = _resolved(host, port)
+    if port:
+        with _socket(family) as sock:
+            sock.bind(address)
+
+
+def require(listeners: Sequence[Listener], sockets: Sequence[socket.socket]) -> None:
+    """Refuse sockets that were opened for other addresses than these.
+
+    Raises:
+        ConfigError: the settings have changed since the sockets were opened.
+    """
+    if len(listeners) != len(sockets) or not all(map(_listens, sockets, listeners)):
+        raise ConfigError(
+            "relay.listen, listen_tls or listen_lmtp name other addresses than at the start;"
+            " restart spamd to listen on them"
+        )
+
+
+def _listens(sock: socket.socket, listener: Listener) -> bool:
+    if listener.path or sock.family == socket.AF_UNIX:
+        return bool(sock.getsockname() == listener.path)
+    family, address = _resolved(listener.host, listener.port)
+    host, port = sock.getsockname()[:2]
+    return (sock.family, host) == (family, address[0]) and listener.port in {0, port}
+
+
+def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    """Return family and address of a host, the first that it has."""
+    family, _, _, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    return family, address
+
+
 def _fill(column: list[socket.socket], listener: Listener, workers: int) -> None:
     if listener.path:
         path = Path(listener.path)
@@ -51,13 +95,8 @@ def _fill(column: list[socket.socket], listener: Listener, workers: int) -> None
         sock.listen(BACKLOG)
         column.extend(sock.dup() for _ in range(workers - 1))
         return
-    family, _, _, _, address = socket.getaddrinfo(
-        listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    if address[1]:
-        # A socket with SO_REUSEPORT would share the port with another spamd without a word.
-        with _socket(family) as probe:
-            probe.bind(address)
+    family, address = _resolved(listener.host, listener.port)
+    probe(listener.host, listener.port)
     for _ in range(workers):
         sock = _socket(family)
         column.append(sock)

@@ -1,0 +1,74 @@
+"""SIGHUP with several workers: the settings are read again, and what can't be changed is said."""
+
+import os
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import pytest
+
+from tests.e2e.relay_daemon import Spamd
+from tests.servers.base import free_port, wait_until
+
+NOWHERE = "smtp://127.0.0.1:1"
+
+
+def reload(daemon: Spamd) -> None:
+    """Reload once both workers are there."""
+    happens(daemon, "worker.started")
+    os.kill(daemon.pid, signal.SIGHUP)
+
+
+def happens(daemon: Spamd, event: str) -> None:
+    """Wait until an event has happened in both workers."""
+    wait_until(lambda: len(daemon.events(event)) >= 2, what=event, deadline_s=60)
+
+
+def test_workers_that_serve_metrics_are_replaced_too() -> None:
+    port = free_port()
+    metrics = f'metrics.listen = "127.0.0.1:{port}"'
+    with Spamd(NOWHERE, f"relay.workers = 2\n{metrics}") as daemon:
+        before = set(daemon.workers())
+        reload(daemon)
+        wait_until(lambda: not before & set(daemon.workers()), what="both replaced", deadline_s=60)
+        assert daemon.events("worker.kept") == []
+        for number in (port, port + 1):
+            with urllib.request.urlopen(f"http://127.0.0.1:{number}/health", timeout=10) as answer:
+                assert answer.read() == b"ok\n"
+
+
+@pytest.mark.parametrize(
+    "addresses", ['["127.0.0.1:{old}", "127.0.0.1:{new}"]', '"127.0.0.1:{new}"']
+)
+def test_other_addresses_to_listen_on_need_a_restart(addresses: str) -> None:
+    with Spamd(NOWHERE, "relay.workers = 2") as daemon:
+        before = set(daemon.workers())
+        old = f'"127.0.0.1:{daemon.port}"'
+        new = addresses.format(old=daemon.port, new=free_port())
+        daemon.config.write_text(daemon.config.read_text().replace(old, new))
+        reload(daemon)
+        happens(daemon, "worker.kept")
+        said = daemon.log.read_text()
+        assert "relay.listen, listen_tls or listen_lmtp name other addresses" in said
+        assert "Traceback" not in said
+        assert before == set(daemon.workers())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_port_of_metrics_that_is_taken_stops_the_start(workers: int) -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
+        taken = other.getsockname()[1]
+        settings = f'relay.workers = {workers}\nmetrics.listen = "127.0.0.1:{taken}"'
+        daemon = Spamd(NOWHERE, settings)
+        try:
+            daemon.configure()
+            done = subprocess.run(
+                daemon.command(), capture_output=True, text=True, check=False, timeout=120,
+                env=daemon.environment(), cwd=daemon.directory,
+            )  # fmt: skip
+        finally:
+            daemon.close()
+    assert done.returncode == 78
+    assert f"metrics.listen: 127.0.0.1:{taken}: Address already in use" in done.stderr
+    assert done.stdout == ""
