@@ -4,8 +4,10 @@ import asyncio
 import io
 import json
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -218,6 +220,29 @@ def test_a_number_that_json_does_not_know_becomes_null() -> None:
     watch.observer.learned(Label.HAM, "cli", "learned", float("nan"), 0.5)
 
     assert watch.lines[0]["probability_before"] is None
+
+
+def test_a_full_disk_costs_lines_of_the_log_and_nothing_else(report: ScanReport) -> None:
+    metrics = Metrics(MetricsOptions())
+    with suppress(OSError), Path("/dev/full").open("w", encoding="utf-8") as full:
+        observer = LogObserver(LogOptions(), metrics, Noon(), full)
+
+        observer.happened("worker.started")
+        observer.failed("job.failed", ZeroDivisionError())
+        observer.scanned(report, reply=b"250 ok", recipients=1)
+        # Closing the file finds the disk full again.
+
+    assert metrics.registry.get_sample_value("spamd_faults_total", {"event": "log.lost"}) == 3
+
+
+@pytest.mark.parametrize("event", ["worker.lost", "worker.kept", "storage.unsafe"])
+def test_an_event_that_someone_should_look_at_is_a_warning(event: str) -> None:
+    watch = Watch(LogOptions(format="json", level="warning"))
+
+    watch.observer.happened("worker.started")
+    watch.observer.happened(event)
+
+    assert [(line["event"], line["level"]) for line in watch.lines] == [(event, "warning")]
 
 
 def test_lines_below_the_level_are_not_written(report: ScanReport) -> None:

@@ -6,7 +6,8 @@ message our id, the next hop's queue id, sizes, counts, verdict, action and dura
 its kind and place. The text of foreign exceptions may quote a mail, so it is personal; tracebacks
 are frames without local variables. Control characters are escaped in every value.
 
-Nothing here raises for what it is told, and nothing is configured globally.
+Nothing here raises for what it is told, nor when a line can't be written (the disk is full, the
+reader of the pipe is gone): that is counted as `log.lost`. Nothing is configured globally.
 """
 
 import logging
@@ -35,6 +36,9 @@ PERSONAL = frozenset(
 )
 """Names of details that may point at a person; written only with `log.privacy` = "full"."""
 
+WARNINGS = frozenset({"storage.unsafe", "worker.kept", "worker.lost"})
+"""Events that someone should look at though no exception tells of them."""
+
 QUEUE_ID = re.compile(rb"queued as ([\w.-]{1,64})|\bid=([\w.-]{1,64})|([\w./+=-]{1,64}) Saved")
 """How Postfix, Exim and Dovecot name the message in their final reply."""
 
@@ -62,7 +66,7 @@ class LogObserver:
         self._full = options.privacy == "full"
         self._metrics = metrics
         self._log: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
-            structlog.WriteLogger(stream),
+            _Lines(stream, metrics),
             processors=[
                 _Moment(clock),
                 structlog.processors.add_log_level,
@@ -110,8 +114,9 @@ class LogObserver:
         )
 
     def happened(self, event: str, **details: str | float) -> None:
-        """Write an event at info."""
-        self._log.info(event, **self._allowed(details))
+        """Write an event: a warning when someone should look, else at info."""
+        write = self._log.warning if event in WARNINGS else self._log.info
+        write(event, **self._allowed(details))
 
     def failed(self, event: str, error: BaseException, **details: str | float) -> None:
         """Write a fault: a warning when we raised it ourselves, an error with frames when not."""
@@ -148,6 +153,23 @@ class LogObserver:
         if isinstance(error, SpamdError):
             return str(error)
         return error.strerror or "" if isinstance(error, OSError) else ""
+
+
+class _Lines(structlog.WriteLogger):
+    """Writes lines to a stream; one that can't be written is lost and counted."""
+
+    def __init__(self, stream: TextIO, metrics: Metrics) -> None:
+        super().__init__(stream)
+        self._metrics = metrics
+
+    def msg(self, message: str) -> None:
+        """Write a line."""
+        try:
+            super().msg(message)
+        except OSError:
+            self._metrics.failed("log.lost")
+
+    info = warning = error = msg
 
 
 class _Library(logging.Handler):
