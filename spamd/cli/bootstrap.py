@@ -10,7 +10,7 @@ import typer
 
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.feedback import Quiet, print_tally, service, tally_exit, tally_json
-from spamd.cli.output import console, json_line, line, note, progress
+from spamd.cli.output import json_line, line, note, progress, show
 from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
@@ -148,7 +148,7 @@ def _print_plan(plan: "Plan") -> None:
             f"{len(source.keys):,}",
         )
     if plan.sources:
-        console().print(table)
+        show(table)
     spam, ham = plan.chosen(Label.SPAM), plan.chosen(Label.HAM)
     line(f"{spam:,} spam and {ham:,} ham to learn; {plan.correspondents:,} correspondents in Sent")
     if not spam and not ham and plan.sources:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from spamd.cli.output import console, counted, line
+from spamd.cli.output import show as show_table
 from spamd.observe.text import printable
 from spamd.sample import Kind
 
@@ -206,13 +207,13 @@ def _show_heads(found: "Explanation") -> None:
         table.add_row("(share of spam)", "", f"{found.prior:+.2f}", "")
     together = found.evidence.log_odds + found.prior
     table.add_row("together", "", f"{together:+.2f}", "", style="bold")
-    console().print(table)
+    show_table(table, spare=True)
 
 
 def _show_clues(head: str, clues: "Iterable[Clue]", texts: Sequence[str], totals: "Totals") -> None:
     shown = list(clues)
     table = _table(PURPOSE.get(head, head))
-    table.add_column("word", no_wrap=True, max_width=WORD)
+    table.add_column("word", max_width=WORD)
     for title in ("in spam", "in ham", "P(spam|word)", "adds"):
         table.add_column(title, justify="right")
     table.add_column("")
@@ -226,7 +227,7 @@ def _show_clues(head: str, clues: "Iterable[Clue]", texts: Sequence[str], totals
             f"{clue.contribution:+.2f}",
             _bar(clue.contribution, largest),
         )
-    console().print(table)
+    show_table(table, spare=True)
 
 
 def _show_facts(head: str, facts: "Iterable[FactClue]") -> None:
@@ -242,7 +243,7 @@ def _show_facts(head: str, facts: "Iterable[FactClue]") -> None:
     for fact in shown:
         bar = _bar(fact.contribution, largest)
         table.add_row(fact.name, printable(fact.value), f"{fact.contribution:+.2f}", bar)
-    console().print(table)
+    show_table(table, spare=True)
 
 
 def _table(title: str) -> "Table":

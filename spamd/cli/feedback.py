@@ -8,7 +8,7 @@ import typer
 
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import console, counted, json_line, line, note
+from spamd.cli.output import counted, json_line, line, note, show
 from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
@@ -282,8 +282,9 @@ def _print_held(rows: "Iterable[Held]") -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for title in ("number", "taught as", "we said", "by", "time", "why"):
+    for title in ("number", "taught as", "we said", "by", "time"):
         table.add_column(title)
+    table.add_column("why", overflow="fold")
     for row in rows:
         table.add_row(
             str(row.number),
@@ -293,7 +294,7 @@ def _print_held(rows: "Iterable[Held]") -> None:
             f"{row.time.astimezone():%Y-%m-%d %H:%M}",
             row.reason,
         )
-    console().print(table)
+    show(table)
     line("learn them: spamd lessons release NUMBER… | --all; or: spamd lessons drop …")
 
 

@@ -12,7 +12,7 @@ import typer
 
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import line, note
+from spamd.cli.output import ENCODING_FAULTS, line, note
 from spamd.cli.session import Session, session
 from spamd.errors import ConfigError, SpamdError, TemporaryError
 
@@ -54,7 +54,7 @@ GROUPS = (
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; every error becomes a line on standard error."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # both are text
+        stream.reconfigure(errors=ENCODING_FAULTS)  # type: ignore[union-attr] # both are text
     here = Session()
     front, rest = hoisted(arguments)
     try:

@@ -2,8 +2,10 @@
 
 Results go to standard output, everything else to standard error. With `--json` standard output
 holds JSON only, one object a line. File names are made fit for a terminal; in JSON they are exact.
+Where the terminal's encoding has no bars and arrows, plain signs of the same width stand for them.
 """
 
+import codecs
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -15,9 +17,28 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.table import Table
 
 PIPE_WIDTH = 110
 """Columns of a table that goes into a file or a pipe."""
+
+PLAIN = {"█": "#", "→": ">", "—": "-", "…": "~"}
+"""What stands for the signs that we draw with where the encoding has none."""
+
+ENCODING_FAULTS = "spamd.plain"
+"""The name of the error handler that does it (`codecs.register_error`)."""
+
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return a plain sign for one that can't be encoded, or its escape, and where to go on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    error.end = error.start + 1
+    sign = PLAIN.get(error.object[error.start])
+    return (sign, error.end) if sign else codecs.backslashreplace_errors(error)
+
+
+codecs.register_error(ENCODING_FAULTS, _plain)
 
 
 def line(text: str = "") -> None:
@@ -41,6 +62,27 @@ def console() -> "Console":
 
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def show(table: "Table", *, spare: bool = False) -> None:
+    """Print a table. What a narrow terminal has no room for is never cut: lines get longer.
+
+    Only columns that fold (`overflow="fold"`) become narrower, down to their longest word; with
+    `spare` the last column goes before that.
+    """
+    from rich.measure import Measurement
+
+    out = console()
+    wide = out.options.update_width(10 * PIPE_WIDTH)
+    for column in table.columns:
+        if column.overflow != "fold":
+            cells = (column.header, *column.cells)
+            column.no_wrap = True
+            column.min_width = max(Measurement.get(out, wide, cell).maximum for cell in cells)
+    if spare and Measurement.get(out, wide, table).minimum > out.width:
+        table.columns.pop()
+    out.width = max(out.width, Measurement.get(out, wide, table).minimum)
+    out.print(table)
 
 
 @contextmanager

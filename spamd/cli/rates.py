@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spamd.cli.output import console, counted, line
+from spamd.cli.output import counted, line, show
 
 if TYPE_CHECKING:
     from spamd.evaluation.attack import AttackRow
@@ -19,7 +19,7 @@ RATES = (
     ("unsure %", "unsure", "{:.2f}"),
     ("lam %", "lam", "{:.2f}"),
     ("missed at 0.1", "spam_missed", "{:.2f}"),
-    ("calibration", "calibration_error", "{:.4f}"),
+    ("calibr. error", "calibration_error", "{:.4f}"),
     ("errors", "errors", "{:d}"),
 )
 
@@ -86,7 +86,7 @@ def _print_result(result: "EvaluationResult") -> None:
     if windows := result.windows():
         _rates("the product over time", windows)
     bounds = result.intervals()
-    line("95 % bounds of the fused rates")
+    line("\n95 % bounds of the fused rates")
     for title, name, _form in RATES:
         if name in bounds:
             line(f"  {title:<14} {bounds[name].low:.4f} … {bounds[name].high:.4f}")
@@ -153,7 +153,7 @@ def _print_head(result: "EvaluationResult", orders: str) -> None:
 def _rates(title: str, rows: "Mapping[str, Rates]") -> None:
     _table(
         title,
-        ("", *(heading for heading, _, _ in RATES)),
+        ("", *(heading.replace(" ", "\n", 1) for heading, _, _ in RATES)),  # fits 80 columns
         [
             (name, *(form.format(getattr(found, field)) for _, field, form in RATES))
             for name, found in rows.items()
@@ -165,9 +165,16 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 0, 0, 1),
+    )
     for heading in headings:
         table.add_column(heading, justify="right" if heading != headings[0] else "left")
     for row in rows:
         table.add_row(*row, style="bold" if row[0] in BOLD else "")
-    console().print(table)
+    line()
+    show(table)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spamd.cli.output import console, counted, json_line, line
+from spamd.cli.output import counted, json_line, line, show
 from spamd.cli.session import Session, awaited, session
 from spamd.cli.train import advices
 from spamd.observe.text import printable
@@ -155,7 +155,7 @@ def _print_last(lessons: "Sequence[LessonHead]") -> None:
     line("\nThe last lessons: probability of spam before → after")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for title in ("time", "label", "before → after", "source", "by", "id"):
-        table.add_column(title, no_wrap=title != "by")
+        table.add_column(title, overflow="fold" if title == "by" else "ellipsis")
     for head in reversed(lessons):
         table.add_row(
             f"{head.time.astimezone():%Y-%m-%d %H:%M}",
@@ -165,4 +165,4 @@ def _print_last(lessons: "Sequence[LessonHead]") -> None:
             printable(head.actor, limit=30),
             head.digest.hex(),
         )
-    console().print(table)
+    show(table)
