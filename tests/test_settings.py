@@ -84,6 +84,13 @@ def test_true_has_several_spellings_in_a_variable(text: str) -> None:
     assert load(environ={"SPAMD_DECISION__REJECT": text}).settings.decision.reject is True
 
 
+def test_a_secret_file_that_is_no_setting_is_named_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "spamd_password").write_text("x")
+
+    with pytest.raises(ConfigError, match=f"^{tmp_path}/spamd_password is not a setting"):
+        load(environ={"SPAMD_SECRETS": str(tmp_path)})
+
+
 @pytest.mark.parametrize(
     ("environ", "sentence"),
     [

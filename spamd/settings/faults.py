@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import ErrorDetails
@@ -32,7 +33,7 @@ WANTED = {
 
 
 def of_types(layer: "Layer", origins: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what pydantic would silently convert: "2" to a number, true to 1, 1 to true."""
+    """Yield what pydantic would take: "2" for a number, true for 1, 1 for true; nan, inf."""
     for key, origin in layer.origins.items():
         if origins[key] != origin:
             continue  # a stronger source has another value
@@ -40,7 +41,9 @@ def of_types(layer: "Layer", origins: Mapping[str, str], known: Mapping[str, Any
         if isinstance(default, bool):
             if not isinstance(value, bool):
                 yield f"{origin}: {key} must be true or false, not {_shown(value, key)}"
-        elif isinstance(default, int | float) and isinstance(value, bool | str):
+        elif isinstance(default, int | float) and (
+            isinstance(value, bool | str) or (isinstance(value, float) and not isfinite(value))
+        ):
             kind = "a whole number" if isinstance(default, int) else "a number"
             yield f"{origin}: {key} must be {kind}, not {_shown(value, key)}"
 

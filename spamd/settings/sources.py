@@ -112,7 +112,7 @@ def variables(environ: Mapping[str, str]) -> Iterator[Entry]:
     for name, value in sorted(environ.items()):
         if not name.startswith(PREFIX) or name in OWN_VARIABLES or SERVICE_LINK.fullmatch(name):
             continue
-        yield _key_of(name), value, name
+        yield _key_of(name, name), value, name
 
 
 def secret_files(environ: Mapping[str, str]) -> Iterator[Entry]:
@@ -123,7 +123,8 @@ def secret_files(environ: Mapping[str, str]) -> Iterator[Entry]:
         files = sorted(folder.iterdir()) if named or folder.is_dir() else []
         for file in files:
             if file.name.upper().startswith(PREFIX) and file.is_file():
-                yield _key_of(file.name.upper()), file.read_text("utf-8").rstrip("\r\n"), str(file)
+                key = _key_of(file.name.upper(), str(file))
+                yield key, file.read_text("utf-8").rstrip("\r\n"), str(file)
     except OSError as error:
         place = error.filename or folder
         raise ConfigError(f"{place}: the secret can't be read: {error.strerror}") from error
@@ -131,11 +132,11 @@ def secret_files(environ: Mapping[str, str]) -> Iterator[Entry]:
         raise ConfigError(f"{folder}: a secret is not UTF-8 text") from error
 
 
-def _key_of(name: str) -> str:
+def _key_of(name: str, origin: str) -> str:
     """Return "relay.workers" for SPAMD_RELAY__WORKERS."""
     key = name.removeprefix(PREFIX).lower().replace("__", ".")
     if "." not in key or not all(key.split(".")):
-        raise ConfigError(f"{name} is not a setting: variables are called SPAMD_SECTION__KEY")
+        raise ConfigError(f"{origin} is not a setting: variables are called SPAMD_SECTION__KEY")
     return key
 
 
