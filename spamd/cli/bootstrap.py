@@ -77,7 +77,9 @@ async def _bootstrap(
         if dry_run or not chosen:
             if as_json:
                 json_line({"plan": _plan_json(plan), "faults": plan.faults})
-            return Exit.PARTLY if plan.faults else Exit.DONE
+            if plan.faults:
+                return Exit.PARTLY if plan.sources else Exit.TROUBLE
+            return Exit.DONE
         if not yes and not typer.confirm(f"Learn these {chosen:,} mails?"):
             return Exit.DONE
         with progress("learning", chosen) as advance:

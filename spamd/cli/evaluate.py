@@ -146,6 +146,8 @@ def evaluate(
             options=options,
             seeds=orders,
         )
+        if plot is not None:
+            _see_writable(plot)
         with stages() as told:
             found = _attacked(wish, told) if attack else _measured(wish, told, several=several)
     except ConfigError as error:  # of the mail, not of the settings
@@ -157,6 +159,18 @@ def evaluate(
     if plot is not None:
         plot.write_text(picture(found.runs, found.beside), encoding="utf-8")
         note(f"curves drawn into {plot}")
+
+
+def _see_writable(file: Path) -> None:
+    """See that the curves can be drawn before an hour of work, not behind it.
+
+    Raises:
+        SpamdError: they can't.
+    """
+    try:
+        file.open("a").close()
+    except OSError as error:
+        raise SpamdError(f"--plot: {file}: {error.strerror}") from error
 
 
 def _seed(text: str) -> int | None:

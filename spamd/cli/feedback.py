@@ -316,9 +316,8 @@ async def _drop(here: Session, numbers: list[int], *, everything: bool, as_json:
     from spamd.cli.opened import opened
 
     async with opened(here) as store:
-        if everything:
-            numbers = [row.number for row in await store.held.held()]
-        dropped = await store.held.drop(numbers)
+        there = [row.number for row in await store.held.held()]
+        dropped = await store.held.drop([one for one in there if everything or one in numbers])
     if as_json:
         json_line({"dropped": dropped})
     else:

@@ -1,5 +1,6 @@
 """The command `spamd`: the list of commands, the global options, and what each error exits with."""
 
+import errno
 import os
 import sys
 import traceback
@@ -25,6 +26,8 @@ EPILOG = (
     " message 0 spam, 1 ham, 2 unsure, 3 trouble."
 )
 
+UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What the output can meet with: nobody reads it, or the disk under it is full or broken."""
 
 RUN, TEACH, JUDGE, KEEP = "Run", "Teach", "Judge", "Look after"
 
@@ -72,11 +75,12 @@ def run(arguments: Sequence[str]) -> int:
         return _said(str(error), Exit.TROUBLE)
     except (KeyboardInterrupt, typer.Abort):
         return _said("interrupted", Exit.INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has enough; the interpreter must not complain when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.TROUBLE
     except Exception as error:  # noqa: BLE001 - the border of the process: the exit code must be ours
+        if isinstance(error, OSError) and error.errno in UNWRITABLE:
+            # The interpreter must not complain once more when it flushes.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            enough = error.errno == errno.EPIPE  # whoever read our output
+            return Exit.TROUBLE if enough else _said(f"can't write: {error.strerror}", Exit.TROUBLE)
         traceback.print_exc()
         return _said(f"this is a bug: {type(error).__name__}", Exit.TROUBLE)
     return code if arguments else Exit.USAGE

@@ -78,7 +78,7 @@ def train(
 
     refuse_terminal(context, paths)
     wanted = Targets(paths=paths, ids=[], digests=[])
-    return awaited(_train(session(context), label, wanted, as_json=as_json))
+    return awaited(_train(session(context), "train", label, wanted, as_json=as_json))
 
 
 def retrain(
@@ -98,10 +98,13 @@ def retrain(
     from spamd.cli.opened import refuse_terminal, targets
 
     refuse_terminal(context, names)
-    return awaited(_train(session(context), label, targets(names), as_json=as_json))
+    wanted = targets(names)
+    return awaited(_train(session(context), "retrain", label, wanted, as_json=as_json))
 
 
-async def _train(here: Session, label: str, wanted: "Targets", *, as_json: bool) -> int:
+async def _train(
+    here: Session, command: str, label: str, wanted: "Targets", *, as_json: bool
+) -> int:
     from spamd.cli.extraction import extracted
     from spamd.cli.opened import opened, remembered
 
@@ -117,6 +120,7 @@ async def _train(here: Session, label: str, wanted: "Targets", *, as_json: bool)
         json_line(_as_json(label, tally, place, before, after))
     else:
         _print(label, tally, place, before, after, here.settings)
+        _name_skipped(command, tally.skipped)
     return tally.exit_code
 
 
@@ -188,10 +192,6 @@ def _print(
         line(f"corrected      {tally.results['relabelled']:>8,}  from {other}")
     line(f"already known  {tally.results['known']:>8,}")
     line(f"skipped        {len(tally.skipped):>8,}")
-    for one in tally.skipped[:NAMED]:
-        note(f"spamd train: skipped {printable(one.name)}: {one.reason}")
-    if len(tally.skipped) > NAMED:
-        note(f"spamd train: and {len(tally.skipped) - NAMED:,} more, see --json")
     line(f"database       {place}")
     line(
         f"               {before.spam:,} spam and {before.ham:,} ham before,"
@@ -199,6 +199,13 @@ def _print(
     )
     for advice in advices(after, settings):
         line(f"               {advice}")
+
+
+def _name_skipped(command: str, skipped: list[Unreadable]) -> None:
+    for one in skipped[:NAMED]:
+        note(f"spamd {command}: skipped {printable(one.name)}: {one.reason}")
+    if len(skipped) > NAMED:
+        note(f"spamd {command}: and {len(skipped) - NAMED:,} more, see --json")
 
 
 def advices(totals: "Totals", settings: "Settings") -> list[str]:

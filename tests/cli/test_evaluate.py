@@ -61,6 +61,7 @@ def test_evaluate_draws_the_curves(spamd: Spamd, home: Path) -> None:
         (("index", "--unseen", "index", "--compare", "graham.words=3"), 64),
         (("index", "--attack", "--plot", "curves.svg"), 64),
         (("index", "--plot", "curves.png"), 64),
+        (("index", "--plot", "missing/curves.svg"), 3),
         (("index", "--seed", "first"), 64),
         (("index", "--without", "vowels"), 64),
         (("index", "--compare", "graham.wrods=3"), 78),

@@ -127,7 +127,7 @@ def test_held_lessons_are_listed_released_and_dropped(filled: Spamd, home: Path)
 
 def test_f4_lessons_without_a_number_are_a_wrong_command_line(filled: Spamd, home: Path) -> None:
     assert filled("lessons", "release", *database(home)).code == 64
-    assert filled("lessons", "drop", "99", *database(home)).code == 3
+    assert filled("lessons", "drop", "99", "9" * 20, *database(home)).code == 3
     assert filled("lessons", "drop", "--all", *database(home)).code == 0
 
 
@@ -170,6 +170,12 @@ def test_f5_bootstrap_of_an_empty_maildir_learns_nothing(spamd: Spamd, box: Box)
     ran = spamd("bootstrap", box.root, "--yes")
     assert ran.code == 0
     assert "no sorted mail was found" in ran.out
+
+
+def test_bootstrap_of_a_folder_that_is_not_there_is_trouble(spamd: Spamd, home: Path) -> None:
+    ran = spamd("bootstrap", home / "missing", "--dry-run")
+    assert ran.code == 3
+    assert "missing is no Maildir" in ran.err
 
 
 def test_f3_the_doctor_without_a_daemon_says_what_to_start(spamd: Spamd, box: Box) -> None:

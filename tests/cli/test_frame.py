@@ -83,6 +83,15 @@ def test_a_reader_that_has_enough_gets_no_complaint(spamd: Spamd, home: Path) ->
     assert (ran.stdout.count("\n"), ran.stderr) == (1, "")
 
 
+def test_output_that_finds_the_disk_full_is_trouble_and_no_bug(spamd: Spamd, home: Path) -> None:
+    command = [sys.executable, "-m", "spamd", "config", "show"]
+
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (ran.returncode, ran.stderr) == (3, "spamd: can't write: No space left on device\n")
+
+
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
