@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import typer
 
-from spamd.bayes.decision import Action, Verdict
+from spamd.bayes.decision import Action, DecisionOptions, Verdict, thresholds
 from spamd.cli.exits import Exit
 from spamd.cli.main import commands
 from spamd.feedback.options import AccountOptions
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import MetricsOptions
-from spamd.report import ScanReport
+from spamd.report import ScanReport, log_odds
 from spamd.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
@@ -120,3 +120,15 @@ def test_the_events_of_the_log_are_documented() -> None:
 
     assert "message.scanned" in events
     assert {event for event in events if f"`{event}`" not in OPERATIONS} == set()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/operations.md", "docs/training.md"])
+def test_the_thresholds_that_examples_show_are_those_of_the_defaults(page: str) -> None:
+    tag_from = thresholds(DecisionOptions())[Action.TAG]
+    text = (ROOT / page).read_text("utf-8")
+    probabilities = re.findall(r"tag from (0\.\d+)", text)
+    log_odds_shown = re.findall(r"required=(\d+\.\d)", text)
+
+    assert probabilities or log_odds_shown
+    assert set(probabilities) <= {f"{tag_from:.4f}"}
+    assert set(log_odds_shown) <= {f"{log_odds(tag_from):.1f}"}
