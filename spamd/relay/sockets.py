@@ -5,6 +5,7 @@ connections. Who starts the workers keeps the sockets open: connections that wai
 worker that crashes or is replaced are taken by its successor.
 """
 
+import errno
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
@@ -67,6 +68,14 @@ def require(listeners: Sequence[Listener], sockets: Sequence[socket.socket]) -> 
         )
 
 
+def _clear(path: Path) -> None:
+    """Remove a socket that nobody listens on any more; one that has a listener stays in the way."""
+    with suppress(FileNotFoundError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.setblocking(False)  # noqa: FBT003 - the library's own argument
+        if path.is_socket() and caller.connect_ex(str(path)) == errno.ECONNREFUSED:
+            path.unlink()
+
+
 def _listens(sock: socket.socket, listener: Listener) -> bool:
     if listener.path or sock.family == socket.AF_UNIX:
         return bool(sock.getsockname() == listener.path)
@@ -85,10 +94,7 @@ def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ..
 
 def _fill(column: list[socket.socket], listener: Listener, workers: int) -> None:
     if listener.path:
-        path = Path(listener.path)
-        with suppress(FileNotFoundError):
-            if path.is_socket():
-                path.unlink()
+        _clear(Path(listener.path))
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         column.append(sock)
         sock.bind(listener.path)

@@ -4,6 +4,10 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+
+from spamd.errors import ConfigError
+from spamd.relay.sockets import open_sockets
 from spamd.relay.urls import parse_listener, parse_next_hop
 from tests.relay.peers import LETTER, WAIT_S, ScriptedNextHop, Talk, relay
 
@@ -40,6 +44,20 @@ async def test_mail_comes_and_goes_over_unix_sockets() -> None:
             assert hop.commands[0] == b"LHLO c.test"
             await running.relay.stop(WAIT_S)
             assert not Path(ours).exists()  # noqa: ASYNC240 - a look, no work
+
+
+def test_a_socket_left_behind_is_replaced_and_one_that_has_a_listener_is_not() -> None:
+    with TemporaryDirectory(prefix="spamd-") as folder:
+        ours = [parse_listener(f"unix:{folder}/ours", key="k", lmtp=True)]
+        ((first,),) = open_sockets(ours, 1)
+        with (
+            first,
+            pytest.raises(ConfigError, match="ours: Address already in use"),
+        ):
+            open_sockets(ours, 1)
+        assert Path(f"{folder}/ours").is_socket()
+        ((second,),) = open_sockets(ours, 1)
+        second.close()
 
 
 async def test_a_unix_socket_that_is_not_there_is_421() -> None:
