@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +17,9 @@ from tests.fakes import FakeClock, FakeInspector, FakeObserver
 
 WAIT_S = 10.0
 """Nothing here takes that long; it ends a test that would hang."""
+
+QUEUED = b"250 2.0.0 queued as ABC123\r\n"
+"""The next hop's reply to a message, unless it is told another."""
 
 LETTER = b"From: a@x.test\r\nSubject: hello\r\n\r\nSome words.\r\n"
 FULL = [b"PIPELINING", b"SIZE 20000000", b"8BITMIME", b"SMTPUTF8", b"DSN", b"ENHANCEDSTATUSCODES"]
@@ -155,7 +159,7 @@ class ScriptedNextHop:
         self.envelopes.append(envelope)
         await self._note()
         for _ in range(recipients if self.lmtp else 1):
-            await self._say(writer, ".", b"250 2.0.0 queued as ABC123\r\n")
+            await self._say(writer, ".", QUEUED)
 
     async def _say(self, writer: asyncio.StreamWriter, verb: str, usual: bytes) -> bytes:
         answer = self.answers.get(verb, usual)
@@ -321,3 +325,9 @@ async def relay(
         for talk in running.talks:
             await talk.close()
         await service.stop(WAIT_S)
+
+
+async def start_tls(talk: Talk, trust: ssl.SSLContext) -> None:
+    """Begin TLS after the reply to STARTTLS."""
+    async with asyncio.timeout(WAIT_S):
+        await talk.writer.start_tls(trust, server_hostname="localhost")

@@ -19,10 +19,8 @@ from spamd.message.tokenizer import TokenizerOptions
 from spamd.relay.data import unstuffed
 from spamd.relay.options import BareNewlines, OnFault
 from tests.fakes import REJECT, SPAM, FakeInspector, fake_report
-from tests.relay.peers import LETTER, Answer, ScriptedNextHop, relay
+from tests.relay.peers import LETTER, QUEUED, Answer, ScriptedNextHop, relay
 from tests.relay.test_checklist_data import below_our_fields
-
-QUEUED = b"250 2.0.0 queued as ABC123\r\n"
 
 
 async def test_c1_a_second_envelope_in_the_text_is_text() -> None:

@@ -8,14 +8,13 @@ import pytest
 
 from spamd.relay.options import BareNewlines, Mixed
 from tests.fakes import REJECT, FakeInspector
-from tests.relay.peers import LETTER, Answer, Do, Running, ScriptedNextHop, Talk, relay
+from tests.relay.peers import LETTER, QUEUED, Answer, Do, Running, ScriptedNextHop, Talk, relay
 from tests.relay.test_checklist_data import below_our_fields, drip_into
 
 ENVELOPE = (
     b"MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\nRCPT TO:<d@y.test>\r\n"
 )
 START = b"354 End data with <CR><LF>.<CR><LF>\r\n"
-QUEUED = b"250 2.0.0 queued as ABC123\r\n"
 FINE = b"250 2.1.0 sender fine\r\n" + b"250 2.1.5 recipient fine\r\n" * 3
 
 

@@ -1,9 +1,7 @@
 """Several next hops: fallback, and by recipient domain."""
 
-from tests.relay.peers import Do, ScriptedNextHop, relay
+from tests.relay.peers import QUEUED, Do, ScriptedNextHop, relay
 from tests.servers.base import free_port
-
-QUEUED = b"250 2.0.0 queued as ABC123\r\n"
 
 
 async def test_the_fallback_takes_over_when_the_first_is_down() -> None:

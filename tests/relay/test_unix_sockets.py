@@ -9,9 +9,7 @@ import pytest
 from spamd.errors import ConfigError
 from spamd.relay.sockets import open_sockets
 from spamd.relay.urls import parse_listener, parse_next_hop
-from tests.relay.peers import LETTER, WAIT_S, ScriptedNextHop, Talk, relay
-
-QUEUED = b"250 2.0.0 queued as ABC123\r\n"
+from tests.relay.peers import LETTER, QUEUED, WAIT_S, ScriptedNextHop, Talk, relay
 
 
 class UnixNextHop(ScriptedNextHop):
