@@ -2,7 +2,7 @@
 
 import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,9 @@ Spamd = Callable[..., Ran]
 
 
 @pytest.fixture(autouse=True)
-def _garbage_of_all() -> Iterator[None]:
-    """Show the collector again what a command's `loading` hid: it may hold a test's garbage."""
-    yield
-    gc.unfreeze()
+def _garbage_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a command's `loading` from hiding the garbage of this process, which outlives it."""
+    monkeypatch.setattr(gc, "freeze", lambda: None)
 
 
 @pytest.fixture
