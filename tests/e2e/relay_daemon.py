@@ -51,6 +51,17 @@ class Spamd(Server):
     def environment(self) -> dict[str, str]:
         return {**super().environment(), "PYTHONPATH": str(CHECKOUT)}
 
+    def refusal(self) -> subprocess.CompletedProcess[str]:
+        """Start it where it must refuse to; return how it ended."""
+        try:
+            self.configure()
+            return subprocess.run(
+                self.command(), capture_output=True, text=True, check=False, timeout=120,
+                env=self.environment(), cwd=self.directory,
+            )  # fmt: skip
+        finally:
+            self.close()
+
     def is_ready(self) -> bool:
         return greeting(self.port).startswith(b"220 ")
 

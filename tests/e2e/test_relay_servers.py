@@ -223,14 +223,7 @@ def test_sigterm_lets_a_message_in_flight_finish(smtp_sink: SmtpSinkFactory, spa
 )
 def test_a_mistake_stops_the_start_with_one_sentence(settings: str, sentence: str) -> None:
     daemon = Spamd("maildir:///tmp/never-used", settings)
-    try:
-        daemon.configure()
-        done = subprocess.run(
-            daemon.command(), capture_output=True, text=True, check=False, timeout=120,
-            env=daemon.environment(), cwd=daemon.directory,
-        )  # fmt: skip
-    finally:
-        daemon.close()
+    done = daemon.refusal()
     assert done.returncode == 78
     assert sentence in done.stderr
     assert str(daemon.config) in done.stderr

@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
 import urllib.request
 
 import pytest
@@ -60,15 +59,7 @@ def test_a_port_of_metrics_that_is_taken_stops_the_start(workers: int) -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
         taken = other.getsockname()[1]
         settings = f'relay.workers = {workers}\nmetrics.listen = "127.0.0.1:{taken}"'
-        daemon = Spamd(NOWHERE, settings)
-        try:
-            daemon.configure()
-            done = subprocess.run(
-                daemon.command(), capture_output=True, text=True, check=False, timeout=120,
-                env=daemon.environment(), cwd=daemon.directory,
-            )  # fmt: skip
-        finally:
-            daemon.close()
+        done = Spamd(NOWHERE, settings).refusal()
     assert done.returncode == 78
     assert f"metrics.listen: 127.0.0.1:{taken}: Address already in use" in done.stderr
     assert done.stdout == ""
