@@ -138,7 +138,10 @@ async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_
     from spamd.cli.opened import opened, trainer
 
     async with opened(here) as store:
-        heads = await trainer(store, here.settings).rollback(selection, dry_run=dry_run)
+        if dry_run:
+            heads = await store.lessons(selection)
+        else:
+            heads = await trainer(store, here.settings).rollback(selection)
         after = await store.totals()
         place = store.database.shown
     if as_json:

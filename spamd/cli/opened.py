@@ -189,8 +189,7 @@ async def remembered(store: "Store", found: Targets) -> "list[Extracted | Unread
 
 async def _taught(store: "Store", digest: bytes) -> "Features | None":
     """Return the features that a lesson was learned from."""
-    async with store.unit_of_work() as work:
-        lesson = (await work.lessons([digest])).get(digest)
+    lesson = await store.lesson(digest)
     return _features(lesson) if lesson else None
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Row, delete, func, select
+from sqlalchemy import Column, Row, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.ports import Cursor, Held, Parked, Place
 from spamd.sample import Label
-from spamd.storage import tables
+from spamd.storage import parts, tables
 from spamd.storage.blobs import decode_features, encode_features
 from spamd.storage.engine import Database
 from spamd.storage.parts import upsert
@@ -177,13 +177,13 @@ class SqlHeldLessons:
         self._database = database
 
     async def hold(self, held: Sequence[Held]) -> None:
-        """Store lessons; one with the same digest as another replaces it."""
+        """Store lessons; one with the same digest as another replaces it, under a new number."""
         async with self._database.writing() as connection:
-            last = (await connection.execute(select(func.max(HELD.c.number)))).scalar() or 0
-            for number, each in enumerate(held, start=last + 1):
+            await parts.standing(connection, lock=True)  # two may hold the same mail at once
+            for each in held:
                 digest = each.features.digest
                 await connection.execute(delete(HELD).where(HELD.c.digest == digest))
-                await connection.execute(HELD.insert().values(_held_row(number, each)))
+                await connection.execute(HELD.insert().values(_held_row(each)))
 
     async def held(self) -> Sequence[Held]:
         """Return the lessons that wait, oldest first."""
@@ -225,9 +225,8 @@ async def _removed(
     return removed
 
 
-def _held_row(number: int, each: Held) -> dict[str, object]:
+def _held_row(each: Held) -> dict[str, object]:
     return {
-        "number": number,
         "digest": each.features.digest,
         "label": each.label.value,
         "source": storable(each.source),

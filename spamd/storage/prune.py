@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import TokenTable
@@ -78,8 +78,8 @@ async def prune(
 ) -> Pruned:
     """Let go of old rare words, old scans and old `change` rows, or only count them."""
     scans = await Scans(database, clock).expire(database.options.scans_days, dry_run=dry_run)
-    async with database.writing() as connection:
-        standing = await parts.standing(connection, lock=True)
+    async with database.reading() if dry_run else database.writing() as connection:
+        standing = await parts.standing(connection, lock=not dry_run)
         table = await tokens.load(connection)
         doomed, spared = _doomed(table, await _last_seen(connection, table), options)
         old = to_number(clock.now()) - database.options.changes_hours * HOUR
@@ -189,7 +189,7 @@ async def _old_changes(
 ) -> int:
     """Remove changes older than `old` that the gram table holds already; return their number."""
     these = (change.c.time < old, change.c.revision <= standing.grams_revision)
-    number = len((await connection.execute(select(change.c.revision).where(*these))).all())
-    if number and not dry_run:
-        await connection.execute(delete(change).where(*these))
-    return number
+    if dry_run:
+        wanted = select(func.count()).select_from(change).where(*these)
+        return (await connection.execute(wanted)).scalar_one()
+    return (await connection.execute(delete(change).where(*these))).rowcount

@@ -20,7 +20,7 @@ from sqlalchemy import inspect, select, text
 from spamd.bayes.counts import Totals
 from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
-from spamd.ports import Clock, LessonHead, Selection
+from spamd.ports import Clock, Lesson, LessonHead, Selection
 from spamd.sample import FactSchema
 from spamd.storage import journal, parts
 from spamd.storage.engine import Database
@@ -115,6 +115,11 @@ class Store:
         """Return the lessons that fit, in the order of learning."""
         async with self.database.reading() as connection:
             return await journal.listed(connection, selection)
+
+    async def lesson(self, digest: bytes) -> Lesson | None:
+        """Return the lesson in force about a mail, with what it taught."""
+        async with self.database.reading() as connection:
+            return (await journal.lessons(connection, [digest])).get(digest)
 
     async def summary(self) -> journal.Summary:
         """Return the lessons in force, counted by the database: quick however many there are."""

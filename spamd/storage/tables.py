@@ -251,6 +251,7 @@ held = Table(
     _number("time"),
     Column("content", LargeBinary, nullable=False),
     CheckConstraint("label IN ('ham', 'spam')", name="label"),
+    sqlite_autoincrement=True,  # a number that a person has read never means another mail
 )
 
 lease = Table(

@@ -89,8 +89,8 @@ class Trainer:
         self._tell("forget", outcomes)
         return outcomes
 
-    async def rollback(self, selection: Selection, *, dry_run: bool) -> list[LessonHead]:
-        """Take back all lessons that fit, or only list them; return them in the order of learning.
+    async def rollback(self, selection: Selection) -> list[LessonHead]:
+        """Take back all lessons that fit; return them in the order of learning.
 
         Long lists are taken back in batches, the newest first, each a transaction of its own.
 
@@ -103,11 +103,10 @@ class Trainer:
                 return list(await work.listed(selection))
 
         heads = await self._again(listed)
-        if not dry_run:
-            newest_first = [head.digest for head in reversed(heads)]
-            size = self._options.batch
-            for start in range(0, len(newest_first), size):
-                await self.forget(newest_first[start : start + size])
+        newest_first = [head.digest for head in reversed(heads)]
+        size = self._options.batch
+        for start in range(0, len(newest_first), size):
+            await self.forget(newest_first[start : start + size])
         return heads
 
     async def rehearse(self) -> int:

@@ -16,8 +16,9 @@ from sqlalchemy import text
 from spamd.bayes.counts import TAUGHT_TOKENS
 from spamd.errors import StorageUnavailable
 from spamd.message.facts import SCHEMA
-from spamd.ports import Selection
+from spamd.ports import Held, Selection
 from spamd.storage.engine import Database
+from spamd.storage.mailboxes import SqlHeldLessons
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.verify import verify
 from spamd.training import Result
@@ -75,6 +76,30 @@ async def test_d17_writers_who_share_words_in_opposite_order_all_succeed(
             group.create_task(write(desk, number))
     assert (await counts(database))["corpus"][0][1] == 16
     assert (await verify(database, SCHEMA)).faults == ()
+
+
+async def test_i3_lessons_held_by_several_at_once_get_numbers_of_their_own(
+    desks: list[Desk], database: Database, clock: FixedClock
+) -> None:
+    def held(subject: str) -> Held:
+        features = mail(subject)
+        return Held(
+            number=0,
+            features=features,
+            label=SPAM,
+            source="imap",
+            actor="anna",
+            probability=0.5,
+            reason="a wave",
+            time=clock.now(),
+        )
+
+    async with asyncio.TaskGroup() as group:
+        for number, desk in enumerate(desks):
+            batch = [held("the same"), *(held(f"{number} {turn}") for turn in range(5))]
+            group.create_task(SqlHeldLessons(desk.database).hold(batch))
+    waiting = await SqlHeldLessons(database).held()
+    assert len(waiting) == len({each.number for each in waiting}) == 8 * 5 + 1
 
 
 async def test_two_who_correct_the_same_mail_at_once_count_it_once(
@@ -202,6 +227,7 @@ async def test_a_transaction_that_finds_the_database_locked_is_tried_again(
 CHILD = """
 import asyncio, sys
 from spamd.storage.engine import Database
+from spamd.storage.mailboxes import SqlHeldLessons
 from spamd.storage.options import DatabaseOptions
 from tests.storage.mails import SPAM, HAM, Desk, FixedClock, mail
 from tests.storage.test_concurrency import story

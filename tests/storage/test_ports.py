@@ -1,6 +1,7 @@
 """The repositories fulfil the ports that feedback and the relay stand on."""
 
 import pytest
+from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from spamd.bayes.decision import Action, Verdict
@@ -97,6 +98,22 @@ async def test_old_scans_expire_and_a_dry_run_only_counts_them(
     assert set(await scans.by_id(["old", "new"])) == {"new"}
 
 
+async def test_i6_scans_expire_in_small_batches_between_which_others_write(
+    scans: Scans, database: Database, clock: FixedClock
+) -> None:
+    for number in range(1_200):
+        scans.record(report(mail("old"), id=f"old {number}"))
+    await scans.flush()
+    clock.advance(days=15)
+    scans.record(report(mail("new"), id="new"))
+    await scans.flush()
+    commits: list[object] = []
+    event.listen(database.engine.sync_engine, "commit", commits.append)
+    assert await scans.expire(14, dry_run=False) == 1_200
+    assert len(commits) == 3
+    assert set(await scans.by_id(["old 0", "old 1199", "new"])) == {"new"}
+
+
 async def test_scans_wait_while_they_cant_be_written(scans: Scans, database: Database) -> None:
     scans.record(report(mail("a"), id="a"))
     async with database.writing() as connection:
@@ -183,6 +200,21 @@ async def test_a_held_lesson_waits_and_a_second_one_of_the_same_mail_replaces_it
     assert same_sample(waiting[1].features, mail("a"))
     assert await lessons.drop([waiting[0].number, 999]) == 1
     assert len(await lessons.held()) == 1
+
+
+async def test_i3_the_number_of_a_dropped_lesson_never_names_another_one(
+    database: Database, clock: FixedClock
+) -> None:
+    lessons: HeldLessons = SqlHeldLessons(database)
+    await lessons.hold([held(clock, "a"), held(clock, "b")])
+    shown = (await lessons.held())[-1].number
+    await lessons.drop([shown])
+    await lessons.hold([held(clock, "c")])
+    assert await lessons.drop([shown]) == 0
+    assert [each.features.digest for each in await lessons.held()] == [
+        mail("a").digest,
+        mail("c").digest,
+    ]
 
 
 @pytest.mark.parametrize("taught_before", [False, True])
