@@ -2,7 +2,9 @@
 
 Alembic's steps lie in the package `spamd.migrations`, so this works from an installed wheel,
 without any alembic.ini. All steps run in one transaction, on SQLite too: an upgrade that is killed
-has not happened and can be run again. A SQLite file that holds data is copied beside itself before.
+has not happened and can be run again. Of several that begin at once the first upgrades and the
+others find it done. A SQLite file that holds data is copied beside itself before; no copy is ever
+overwritten.
 
     await upgrade(database)            # `spamd database upgrade`; at the start on SQLite
     await check_schema(database)       # at the start on PostgreSQL: refuses instead of changing
@@ -20,7 +22,7 @@ from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.errors import ConfigError
@@ -28,6 +30,9 @@ from spamd.storage import tables
 from spamd.storage.engine import Database
 
 SECRET_BYTES = 32
+
+UPGRADING = 0x7370616D64
+"""The number of PostgreSQL's advisory lock that upgrades queue at: "spamd"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +60,15 @@ async def upgrade(database: Database) -> Upgrade:
     backup = None
     if before == after:
         return Upgrade(before=before, after=after, backup=None)
-    if before is not None and database.path:
-        backup = await copy_file(database, database.path, before)
     async with database.writing() as connection:
+        if not database.is_sqlite:
+            await connection.execute(select(func.pg_advisory_xact_lock(UPGRADING)))
+        before = await _revision_seen_by(connection, database)
+        if before == after:  # somebody else was quicker
+            return Upgrade(before=before, after=after, backup=None)
+        if before is not None and database.path:
+            # By a connection of its own: it sees the last commit, and ours has the write lock.
+            backup = await copy_file(database, database.path, before)
         await connection.run_sync(_run, after, upwards=True)
         await _first_rows(connection)
     return Upgrade(before=before, after=after, backup=backup)
@@ -91,14 +102,32 @@ def newest() -> str:
 async def copy_file(database: Database, path: Path, mark: str) -> Path:
     """Copy the SQLite database at `path` beside itself, as NAME.MARK.bak; return the copy.
 
-    An older copy of the same name is replaced: it was made of the same state by a run that failed.
+    Where that name is taken it is NAME.MARK.2.bak and so on. The copy gets its name when it is
+    whole.
     """
-    copy = path.with_name(f"{path.name}.{mark}.bak")
-    copy.unlink(missing_ok=True)
-    async with database.bare() as connection:
-        await connection.exec_driver_sql("VACUUM INTO ?", (str(copy),))
-    _same_rights(path, copy)
-    return copy
+    whole = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+    whole.touch(mode=0o600)
+    try:
+        async with database.bare() as connection:
+            await connection.exec_driver_sql("VACUUM INTO ?", (str(whole),))
+        _same_rights(path, whole)
+        return _named(whole, path, mark)
+    finally:
+        whole.unlink(missing_ok=True)
+
+
+def _named(whole: Path, path: Path, mark: str) -> Path:
+    """Give a finished copy the first name that is free; return it."""
+    number, again = 1, ""
+    while True:
+        copy = path.with_name(f"{path.name}.{mark}{again}.bak")
+        try:
+            copy.hardlink_to(whole)
+        except FileExistsError:
+            number += 1
+            again = f".{number}"
+        else:
+            return copy
 
 
 def _same_rights(original: Path, copy: Path) -> None:
@@ -110,9 +139,13 @@ def _same_rights(original: Path, copy: Path) -> None:
 
 async def _revision(database: Database) -> str | None:
     async with database.reading() as connection:
-        found = await connection.run_sync(
-            lambda plain: MigrationContext.configure(plain).get_current_revision()
-        )
+        return await _revision_seen_by(connection, database)
+
+
+async def _revision_seen_by(connection: AsyncConnection, database: Database) -> str | None:
+    found = await connection.run_sync(
+        lambda plain: MigrationContext.configure(plain).get_current_revision()
+    )
     if found is not None and found not in {step.revision for step in _scripts().walk_revisions()}:
         raise ConfigError(
             f"database.url {database.shown} was written by a newer version of spamd (schema"

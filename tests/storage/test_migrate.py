@@ -1,6 +1,9 @@
 """The schema: made by steps, equal to the tables, up and down with data, never half."""
 
+import asyncio
 import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from sqlalchemy import CheckConstraint, Connection, inspect, text
 from spamd.errors import ConfigError
 from spamd.storage import migrate, tables
 from spamd.storage.engine import Database
-from spamd.storage.migrate import check_schema, downgrade, newest, upgrade
+from spamd.storage.migrate import check_schema, copy_file, downgrade, newest, upgrade
 from spamd.storage.options import SCHEMA, DatabaseOptions
 from tests.storage.mails import SPAM, Desk, FixedClock, counts, mail
 
@@ -113,3 +116,68 @@ async def test_f7_a_sqlite_file_with_data_is_copied_before_it_changes(
     with sqlite3.connect(done.backup) as copy:
         assert copy.execute("SELECT spam FROM corpus").fetchone() == (1,)
     copy.close()
+
+
+@pytest.fixture
+async def starters(
+    options: DatabaseOptions, empty: Database, clock: FixedClock
+) -> AsyncIterator[list[Database]]:
+    """Four processes that find a database of the first revision, with data, at the same time."""
+    await upgrade(empty)
+    await Desk(empty, clock).train(SPAM, mail("a"))
+    await downgrade(empty, "0001")
+    async with AsyncExitStack() as stack:
+        databases = [await Database.open(options) for _ in range(4)]
+        for each in databases:
+            stack.push_async_callback(each.close)
+        yield databases
+
+
+async def test_i2_of_four_that_start_at_once_one_upgrades_and_one_copy_is_made(
+    starters: list[Database],
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(upgrade(each)) for each in starters]
+    done = [task.result() for task in tasks]
+    assert sorted(str(each.before) for each in done) == ["0001", *[newest()] * 3]
+    path = starters[0].path
+    if path is None:
+        return
+    copies = list(path.parent.glob("*.bak"))
+    assert copies == [each.backup for each in done if each.backup]
+    with sqlite3.connect(copies[0]) as copy:
+        assert copy.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+        assert copy.execute("SELECT spam FROM corpus").fetchone() == (1,)
+    copy.close()
+
+
+async def test_i2_four_that_start_at_once_on_nothing_make_one_database(
+    options: DatabaseOptions, empty: Database
+) -> None:
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        for _ in range(4):
+            database = await Database.open(options)
+            stack.push_async_callback(database.close)
+            group.create_task(upgrade(database))
+    async with empty.reading() as connection:
+        assert len((await connection.execute(text("SELECT secret FROM corpus"))).all()) == 1
+    if options.path:
+        assert not list(options.path.parent.glob("*.bak"))
+
+
+def names(folder: Path) -> set[str]:
+    return {entry.name for entry in folder.iterdir()}
+
+
+async def test_i2_a_copy_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "spamd.db"
+    database = await Database.open(DatabaseOptions(url=f"sqlite:///{path}"))
+    await upgrade(database)
+    (tmp_path / "spamd.db.mark.bak").write_bytes(b"the good copy")
+    (tmp_path / "spamd.db.mark.2.bak").symlink_to(tmp_path / "elsewhere")
+    copy = await copy_file(database, path, "mark")
+    await database.close()
+    assert copy == tmp_path / "spamd.db.mark.3.bak"
+    assert copy.read_bytes().startswith(b"SQLite format 3")
+    assert (tmp_path / "spamd.db.mark.bak").read_bytes() == b"the good copy"
+    assert names(tmp_path) == {"spamd.db", *(f"spamd.db.mark{n}.bak" for n in ("", ".2", ".3"))}
