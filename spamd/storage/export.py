@@ -20,8 +20,8 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +39,7 @@ from spamd.sample import Label, Sample
 from spamd.storage import foreign, journal, tallies
 from spamd.storage.blobs import texts_of, token_ids
 from spamd.storage.engine import Database
+from spamd.storage.files import new_file
 from spamd.storage.foreign import FormatError
 from spamd.storage.tallies import Tally
 from spamd.storage.verify import replay
@@ -81,24 +82,44 @@ class Imported:
 
 
 async def export(database: Database, out: TextIO) -> int:
-    """Write all lessons; return how many."""
+    """Write all lessons; return how many.
+
+    Raises:
+        OSError: they can't be written.
+    """
     number = 0
-    out.write(json.dumps(HEAD) + "\n")
-    async with database.reading() as connection:
-        async for lessons in journal.walk(connection):
-            out.writelines(
-                json.dumps(_to_json(lesson), ensure_ascii=False) + "\n" for lesson in lessons
-            )
-            number += len(lessons)
-        async for tally in tallies.walk(connection):
-            out.write(json.dumps({"tally": _tally_to_json(tally)}, ensure_ascii=False) + "\n")
+    # Written out here, not between the two ends of a transaction: a full disk is no fault of the
+    # database.
+    async with aclosing(_exported(database)) as batches:
+        async for lines, lessons in batches:
+            out.writelines(lines)
+            number += lessons
     out.write(json.dumps({"lessons": number}) + "\n")
     return number
 
 
+async def _exported(database: Database) -> AsyncGenerator[tuple[list[str], int]]:
+    """Yield the lines of an export but the last, some at a time, and the lessons they hold."""
+    yield [json.dumps(HEAD) + "\n"], 0
+    async with database.reading() as connection:
+        async for lessons in journal.walk(connection):
+            yield [_line(_to_json(lesson)) for lesson in lessons], len(lessons)
+        async for tally in tallies.walk(connection):
+            yield [_line({"tally": _tally_to_json(tally)})], 0
+
+
+def _line(value: dict[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
 async def export_file(database: Database, path: Path) -> int:
-    """Write all lessons to a file that must not exist yet, readable for its owner only."""
-    with _created(path) as out:
+    """Write all lessons to a new file, readable for its owner only; it appears once it is whole.
+
+    Raises:
+        OSError: it exists already, or there is no room for it.
+    """
+    compressed = path.suffix == ".gz"
+    with new_file(path) as unfinished, _created(unfinished, compressed=compressed) as out:
         return await export(database, out)
 
 
@@ -360,9 +381,8 @@ def _binary(path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
 
 
-def _created(path: Path) -> TextIO:
-    path.touch(mode=0o600, exist_ok=False)
-    if path.suffix == ".gz":
+def _created(path: Path, *, compressed: bool) -> TextIO:
+    if compressed:
         return cast("TextIO", gzip.open(path, "wt", encoding="utf-8", newline="\n"))
     return path.open("w", encoding="utf-8", newline="\n")
 

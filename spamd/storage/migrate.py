@@ -28,6 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.errors import ConfigError
 from spamd.storage import tables
 from spamd.storage.engine import Database
+from spamd.storage.files import scratch, synced
 
 SECRET_BYTES = 32
 
@@ -105,15 +106,11 @@ async def copy_file(database: Database, path: Path, mark: str) -> Path:
     Where that name is taken it is NAME.MARK.2.bak and so on. The copy gets its name when it is
     whole.
     """
-    whole = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
-    whole.touch(mode=0o600)
-    try:
+    with scratch(path) as whole:
         async with database.bare() as connection:
             await connection.exec_driver_sql("VACUUM INTO ?", (str(whole),))
         _same_rights(path, whole)
-        return _named(whole, path, mark)
-    finally:
-        whole.unlink(missing_ok=True)
+        return _named(synced(whole), path, mark)
 
 
 def _named(whole: Path, path: Path, mark: str) -> Path:

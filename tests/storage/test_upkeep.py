@@ -2,6 +2,10 @@
 
 import gzip
 import json
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -298,6 +302,28 @@ async def test_another_programs_file_is_refused(desk: Desk, tmp_path: Path, cont
     (tmp_path / "other.gz").write_bytes(gzip.compress(content.encode()))
     with pytest.raises(FormatError, match="this is no export of spamd"):
         await import_file(desk.work, tmp_path / "other.gz", desk.clock)
+
+
+@contextmanager
+def disk_full_after(size_bytes: int) -> Iterator[None]:
+    """Let no file grow beyond that size, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("name", ["all.jsonl", "all.jsonl.gz"])
+async def test_i9_an_export_that_finds_the_disk_full_says_so_and_leaves_no_half_file(
+    desk: Desk, tmp_path: Path, name: str
+) -> None:
+    await desk.train(SPAM, *mails(9))
+    there = os.listdir(tmp_path)  # noqa: PTH208 - the names are all
+    with disk_full_after(1_000), pytest.raises(OSError, match="File too large"):
+        await export_file(desk.database, tmp_path / name)
+    assert set(os.listdir(tmp_path)) <= set(there)  # noqa: PTH208
 
 
 async def test_an_export_never_replaces_a_file(desk: Desk, tmp_path: Path) -> None:
