@@ -46,6 +46,10 @@ FIRST = (
 """Read while the model is still being read, and scanned before the doors open: tables that are made
 on first use must not delay a client."""
 
+LAST_WRITE_S = 5.0
+"""At the end the last second's scans are written within this, or lost: who stops a daemon whose
+database is locked does not want to wait for the lock."""
+
 EXPIRE_S = 3600.0
 """Between two looks for scans that are too old."""
 
@@ -89,11 +93,19 @@ class Storage:
         )
 
     async def stop(self) -> None:
-        """Write what waits and close."""
+        """Write what waits, if that can be done soon, and close."""
         try:
-            await self.store.close()
+            await self._write_scans(min(LAST_WRITE_S, self._settings.relay.drain_s))
         except StorageUnavailable as error:
-            self._observer.failed("scans.lost", error)
+            self._observer.failed("scans.lost", error, scans=self.store.scans.waiting)
+        await self.store.close()
+
+    async def _write_scans(self, within_s: float) -> None:
+        try:
+            async with asyncio.timeout(within_s):
+                await self.store.scans.flush()
+        except TimeoutError as error:
+            raise StorageUnavailable(f"the database was busy for {within_s:g} s") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

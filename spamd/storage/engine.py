@@ -12,6 +12,7 @@ Errors: `ConfigError` when the setting can't be right (no such folder, not a dat
 write, wrong password); `StorageUnavailable` when the database doesn't answer or refuses for now.
 """
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncGenerator, Generator
@@ -22,7 +23,7 @@ from typing import Self
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -40,6 +41,9 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024
 WAL_PAGES = 8_000
 """Pages of 4 KiB in the log before they are copied to the file. A batch touches most pages of the
 token table; SQLite's 1,000 would copy each of them after every batch."""
+
+LOCK_WAIT_S = 0.5
+"""Seconds that SQLite waits for a lock before it is asked again."""
 
 OUR_FAULT = (IntegrityError, ProgrammingError, DataError)
 """Errors of a statement, not of the server: nothing gets better by waiting."""
@@ -106,8 +110,27 @@ class Database:
         with self.translated():
             async with self.engine.connect() as plain:
                 connection = await plain.execution_options(**{BEGIN: "BEGIN IMMEDIATE"})
-                async with connection.begin():
-                    yield connection
+                await self._begin(connection)
+                yield connection
+                if connection.in_transaction():
+                    await connection.commit()
+
+    async def _begin(self, connection: AsyncConnection) -> None:
+        """Begin a transaction within `busy_timeout_s`.
+
+        SQLite waits for a lock in a thread that nothing can wake, so it waits for a moment only and
+        is asked again: who is cancelled meanwhile, as at the end of the daemon, is soon gone.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.options.busy_timeout_s
+        while True:
+            try:
+                _ = await connection.begin()
+            except OperationalError:
+                if not self.is_sqlite or loop.time() >= deadline:
+                    raise
+            else:
+                return
 
     @asynccontextmanager
     async def bare(self) -> AsyncGenerator[AsyncConnection]:
@@ -211,9 +234,10 @@ async def give_memory_back(connection: AsyncConnection) -> None:
 
 
 def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:
+    lock_wait_s = min(LOCK_WAIT_S, options.busy_timeout_s)
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(path)),
-        connect_args={"timeout": options.busy_timeout_s},
+        connect_args={"timeout": lock_wait_s},
         pool_size=options.pool,
         pool_timeout=options.connect_timeout_s,
     )
@@ -225,7 +249,7 @@ def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:
         for pragma in (
             "journal_mode = WAL",
             f"synchronous = {options.synchronous}",
-            f"busy_timeout = {round(options.busy_timeout_s * 1000)}",
+            f"busy_timeout = {round(lock_wait_s * 1000)}",
             f"cache_size = -{options.cache_mb * 1024}",
             f"wal_autocheckpoint = {WAL_PAGES}",
             f"journal_size_limit = {WAL_LIMIT_BYTES}",

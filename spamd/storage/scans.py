@@ -49,6 +49,11 @@ class Scans:
         if report.features is not None:
             self._waiting.append((report, self._clock.now()))
 
+    @property
+    def waiting(self) -> int:
+        """Return how many scans were not written yet."""
+        return len(self._waiting)
+
     async def flush(self) -> int:
         """Write what waits; return how many scans that were.
 

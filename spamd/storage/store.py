@@ -165,11 +165,8 @@ class Store:
         return await take_back_file(self.unit_of_work, path, self._clock)
 
     async def close(self) -> None:
-        """Write the scans that wait, then close all connections."""
-        try:
-            await self.scans.flush()
-        finally:
-            await self.database.close()
+        """Close all connections; scans that were not flushed are lost."""
+        await self.database.close()
 
 
 async def _revision(database: Database) -> str | None:

@@ -1,5 +1,6 @@
 """Opening a database: what can't be right is said in one sentence, what is away is temporary."""
 
+import asyncio
 import os
 import sqlite3
 from pathlib import Path
@@ -117,7 +118,7 @@ async def test_sqlite_writes_ahead_and_checks_foreign_keys(tmp_path: Path) -> No
     assert found == {
         "journal_mode": "wal",
         "synchronous": 2,
-        "busy_timeout": 15_000,
+        "busy_timeout": 500,
         "foreign_keys": 1,
     }
 
@@ -158,6 +159,27 @@ async def test_d16_a_lock_is_temporary_and_touches_no_file(tmp_path: Path) -> No
     await write()
     await database.close()
     assert path.stat().st_ino == before
+
+
+async def test_k9_who_waits_for_a_lock_can_be_cancelled_and_others_get_it_in_time(
+    tmp_path: Path,
+) -> None:
+    database = await Database.open(DatabaseOptions(url=f"sqlite:///{tmp_path}/spamd.db"))
+    loop = asyncio.get_running_loop()
+
+    async def write() -> float:
+        async with database.writing():
+            return loop.time()
+
+    async with database.writing():
+        waiting, patient = asyncio.create_task(write()), asyncio.create_task(write())
+        await asyncio.sleep(0.1)
+        asked = loop.time()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert loop.time() - asked < 3  # `busy_timeout_s` is 15
+    assert await patient > asked
+    await database.close()
 
 
 async def test_a_server_that_is_not_there_is_temporary() -> None:
