@@ -29,6 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from spamd.errors import ConfigError, StorageUnavailable
+from spamd.masking import masked_urls
 from spamd.storage import bulk
 from spamd.storage.options import DatabaseOptions
 
@@ -92,9 +93,7 @@ class Database:
     @property
     def shown(self) -> str:
         """The URL as it may be shown to people: without the password."""
-        if self.path:
-            return self.options.url
-        return make_url(self.options.url).render_as_string(hide_password=True)
+        return masked_urls(self.options.url)
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[AsyncConnection]:
