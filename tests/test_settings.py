@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from spamd.errors import ConfigError
-from spamd.masking import HIDDEN
 from spamd.settings import Settings, load, read, sources
 from spamd.settings.keys import masked
+from spamd.wording import HIDDEN
 from tests.rights import closed, needs_root, nobody
 
 

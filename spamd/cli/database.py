@@ -14,8 +14,8 @@ from spamd.cli.mailboxes import STDIN
 from spamd.cli.output import counted, json_line, line, note
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import SpamdError
-from spamd.masking import masked_urls
 from spamd.observe.text import printable
+from spamd.wording import masked_urls
 
 if TYPE_CHECKING:
     from spamd.storage.engine import Database

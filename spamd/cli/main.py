@@ -16,7 +16,7 @@ from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import ENCODING_FAULTS, line, note
 from spamd.cli.session import Session, session
 from spamd.errors import ConfigError, SpamdError, TemporaryError
-from spamd.masking import masked_urls
+from spamd.wording import masked_urls
 
 ANYWHERE = ("--config", "-c", "--set")
 """Global options with a value; they may stand behind the command too."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import ErrorDetails
 
-from spamd.masking import masked_urls
 from spamd.settings.keys import masked
+from spamd.wording import masked_urls
 
 if TYPE_CHECKING:
     from spamd.settings.sources import Layer

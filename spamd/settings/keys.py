@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from spamd.masking import HIDDEN, masked_urls
+from spamd.wording import HIDDEN, masked_urls
 
 SECRET = re.compile(r"(password|secret)(?!_file$)|token(_command)?$", re.IGNORECASE)
 """Keys whose values are never shown: passwords, and commands that print one."""
