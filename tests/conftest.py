@@ -23,6 +23,7 @@ pytest_plugins = [
     "tests.servers.dovecot",
     "tests.servers.exim",
     "tests.servers.postgresql",
+    "tests.servers.stranger",
 ]
 
 

@@ -15,7 +15,6 @@ from spamd.cli.output import counted, json_line, line, note
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import SpamdError
 from spamd.observe.text import printable
-from spamd.wording import masked_urls
 
 if TYPE_CHECKING:
     from spamd.storage.engine import Database
@@ -273,7 +272,9 @@ def reset(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageProblem("reset forgets everything; say --yes if you mean it", context)
-        typer.confirm(f"Forget everything taught in {masked_urls(place)}?", abort=True)
+        from spamd.settings.keys import masked
+
+        typer.confirm(f"Forget everything taught in {masked(place, 'url')}?", abort=True)
 
     async def run() -> tuple[str, Path]:
         from spamd.cli.opened import opened

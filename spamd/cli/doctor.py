@@ -2,7 +2,7 @@
 
 import os
 import pwd
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from spamd.cli.exits import Exit
 from spamd.cli.feedback import Quiet, service
 from spamd.cli.output import json_line, line
 from spamd.cli.session import Session, awaited, session
+from spamd.cli.strangers import NEXT_HOP_S, stranger_words
 from spamd.errors import ConfigError, TemporaryError
 from spamd.observe.text import printable
 
@@ -80,6 +81,8 @@ async def _examine(
 
     for finding in _rights(here):
         tell(finding)
+    async for finding in _strangers(here):
+        tell(finding)
     try:
         async with opened(here) as store:
             hands, watched = _hands(here, store)
@@ -116,6 +119,26 @@ def _rights(here: Session) -> "Iterator[Finding]":
         cure=f"run spamd as {_name(owner)}: sudo -u {_name(owner)} spamd doctor; files that another"
         " user makes beside the database lock the daemon out",
     )
+
+
+async def _strangers(here: Session) -> "AsyncIterator[Finding]":
+    """Play the stranger who wants to send elsewhere, where strangers can reach us."""
+    from spamd.feedback.doctor import Finding, State
+    from spamd.relay.stranger import Door, ask_all, reached_by_strangers, trusts_everybody
+
+    relay = here.settings.relay
+    if reached_by_strangers(relay) and trusts_everybody(relay):
+        yield Finding(
+            step="strangers",
+            state=State.WARNING,
+            seen="relay.trusted_networks holds everybody: anyone may say who he is",
+            cure="name the proxies only",
+        )
+    states = {Door.CLOSED: State.FINE, Door.UNTOLD: State.BROKEN}
+    async for seen in ask_all(relay, here.settings.next_hop, within_s=NEXT_HOP_S):
+        said, cure = stranger_words(seen)
+        state = states.get(seen.door, State.WARNING)
+        yield Finding(step="strangers", state=state, seen=said, cure=cure)
 
 
 def _name(user: int) -> str:

@@ -7,6 +7,7 @@ import typer
 
 from spamd.cli.output import counted, json_line, line, show
 from spamd.cli.session import Session, awaited, session
+from spamd.cli.strangers import NEXT_HOP_S, stranger_words
 from spamd.cli.train import advices
 from spamd.observe.text import printable
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from spamd.bayes.counts import Totals
     from spamd.ports import Held, LessonHead, Parked
+    from spamd.relay.stranger import Seen
     from spamd.settings import Settings
     from spamd.storage.journal import Summary
 
@@ -32,6 +34,7 @@ class State:
     last: "Sequence[LessonHead]"
     held: "Sequence[Held]"
     parked: "Sequence[Parked]"
+    next_hops: "Sequence[Seen]"
 
 
 def status(
@@ -55,7 +58,10 @@ def status(
 async def _state(here: Session) -> State:
     from spamd.cli.opened import opened
     from spamd.ports import Selection
+    from spamd.relay.stranger import ask_all
 
+    settings = here.settings
+    asked = ask_all(settings.relay, settings.next_hop, within_s=NEXT_HOP_S)
     async with opened(here) as store:
         return State(
             database=store.database.shown,
@@ -64,6 +70,7 @@ async def _state(here: Session) -> State:
             last=await store.lessons(Selection(newest=LAST)),
             held=await store.held.held(),
             parked=await store.mailboxes.parked(),
+            next_hops=[seen async for seen in asked],
         )
 
 
@@ -104,6 +111,7 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
         },
         "held": len(state.held),
         "parked": len(state.parked),
+        "strangers": {seen.next_hop: str(seen.door) for seen in state.next_hops},
         "advice": advices(totals, settings),
     }
 
@@ -131,6 +139,11 @@ def _print(state: State, settings: "Settings") -> None:
         line(f"held         {counted(len(state.held), 'lesson')} for review: spamd lessons held")
     if state.parked:
         line(f"parked       {counted(len(state.parked), 'mail')} could not be learned")
+    for seen in state.next_hops:
+        said, cure = stranger_words(seen)
+        line(f"strangers    {said}")
+        if cure:
+            line(f"             {cure}")
     if state.last:
         _print_last(state.last)
 

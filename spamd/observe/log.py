@@ -36,7 +36,9 @@ PERSONAL = frozenset(
 )
 """Names of details that may point at a person; written only with `log.privacy` = "full"."""
 
-WARNINGS = frozenset({"storage.unsafe", "worker.kept", "worker.lost"})
+WARNINGS = frozenset(
+    {"next_hop.unsafe", "relay.unsafe", "storage.unsafe", "worker.kept", "worker.lost"}
+)
 """Events that someone should look at though no exception tells of them."""
 
 QUEUE_ID = re.compile(rb"queued as ([\w.-]{1,64})|\bid=([\w.-]{1,64})|([\w./+=-]{1,64}) Saved")

@@ -60,7 +60,7 @@ class Relay:
         self._tls = tls
         self._kennel = Kennel()
         try:
-            next_hops = NextHops(next_hop, hostname, self._kennel)
+            next_hops = NextHops(next_hop, hostname, self._kennel, observer)
             context = server_context(tls)
         except ValueError as error:
             raise ConfigError(str(error)) from error
@@ -135,6 +135,11 @@ class Relay:
         self._kennel.stop()
         for path in self._paths:
             await asyncio.to_thread(Path(path).unlink, missing_ok=True)
+
+    def judge_by(self, inspector: Inspector, desk: ReportDesk) -> None:
+        """Have mail judged and reports taken by others than before."""
+        self._context.inspector = inspector
+        self._context.desk = desk
 
     def reload_tls(self) -> None:
         """Read our certificate again; sessions that are under way keep the old one.

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from spamd.errors import NextHopRefused, NextHopUnavailable
 from spamd.message.envelope import Client
+from spamd.ports import Observer
 from spamd.relay.capabilities import Capabilities
 from spamd.relay.commands import Path
 from spamd.relay.maildir import MaildirSession
@@ -22,7 +23,6 @@ from spamd.relay.replies import Reply, reply
 from spamd.relay.smtp import SmtpSession
 from spamd.relay.urls import NextHopUrl, Scheme, parse_next_hop
 from spamd.relay.watchdog import Kennel
-from spamd.wording import reason
 
 Urls = tuple[NextHopUrl, ...]
 _NOT_NOW = reply(451, "4.4.1 Mail can't be taken now for this recipient, please try again later")
@@ -98,10 +98,14 @@ class NextHops:
         options: where and how.
         hostname: our own name.
         kennel: of their time-outs.
+        observer: is told when a next hop beside the default one can't be used.
     """
 
-    def __init__(self, options: NextHopOptions, hostname: str, kennel: Kennel) -> None:
+    def __init__(
+        self, options: NextHopOptions, hostname: str, kennel: Kennel, observer: Observer
+    ) -> None:
         self._kennel = kennel
+        self.observer = observer
         self._options = options
         self._hostname = hostname
         self._context = client_context(options)
@@ -222,7 +226,8 @@ class RoutedSession:
                 return _ELSEWHERE
             try:
                 holder, answer = await self._turn_to(urls)
-            except (NextHopUnavailable, NextHopRefused):
+            except (NextHopUnavailable, NextHopRefused) as error:
+                self._next_hops.observer.failed("session.failed", error)
                 return _NOT_NOW
             if not answer.accepted:
                 return answer
@@ -306,4 +311,4 @@ def client_context(options: NextHopOptions) -> ssl.SSLContext | None:
     try:
         return ssl.create_default_context(cafile=options.tls_ca_file or None)
     except OSError as error:
-        raise ValueError(f"next_hop.tls_ca_file: {options.tls_ca_file}: {reason(error)}") from error
+        raise ValueError(f"next_hop.tls_ca_file: {error}") from error

@@ -177,9 +177,11 @@ class NextHopOptions:
     tls                 STARTTLS towards smtp:// next hops: "none", "opportunistic" or "required"
     tls_verify          with "required", the certificate must be valid for the host's name
     tls_ca_file         certificates to trust; empty takes the system's
-    xclient             tell the next hop the real client by XCLIENT (it must allow us to)
-    xforward            tell it by XFORWARD, for its log, when it offers that
-    proxy_protocol      begin each connection with a PROXY v2 header that names the client
+    xclient             tell the next hop the real client by XCLIENT; if it does not let us, it
+                        gets no mail
+    xforward            tell it by XFORWARD, for its log only, when it offers that
+    proxy_protocol      begin each connection with a PROXY v2 header that names the client; if it
+                        is not understood, no mail
     own_helo            greet the next hop with our own name instead of the client's
     mixed_replies       SMTP in, LMTP out, recipients answered differently: "defer" or "single"
     auth                pass AUTH through, over TLS only, when the next hop offers it
@@ -228,6 +230,9 @@ class NextHopOptions:
                 raise ValueError(f"next_hop.{name} must be above 0, not {value}")
         if self.xclient and self.proxy_protocol:
             raise ValueError("next_hop.xclient and next_hop.proxy_protocol exclude each other")
+        for url in (self.url, *self.fallback, *self.routes.values()):
+            if self.proxy_protocol and url.startswith("lmtp+unix:"):
+                raise ValueError(f"next_hop.proxy_protocol can't be told to a UNIX socket ({url})")
         if not self.maildir_junk.isprintable() or set(self.maildir_junk) & set("/\\"):
             raise ValueError("next_hop.maildir_junk is the name of a folder, without slashes")
 

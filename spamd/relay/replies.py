@@ -43,6 +43,10 @@ class NextHopTlsFailed(NextHopUnavailable):
     """TLS with the next hop is required and could not be had."""
 
 
+class ClientUntold(NextHopUnavailable):
+    """The next hop is to be told the client and can't be told: it would be open to everybody."""
+
+
 class SpoolFull(Overloaded):
     """No room on disk or in the budget for this message."""
 
@@ -138,6 +142,9 @@ TABLE: Mapping[type[SpamdError], Row] = MappingProxyType(
         ),
         NextHopTlsFailed: Row(
             code=451, at_command=421, enhanced="4.7.5", text=f"No secure connection, {_LATER}"
+        ),
+        ClientUntold: Row(
+            code=451, at_command=421, enhanced="4.3.5", text=f"Mail can't be taken now, {_LATER}"
         ),
         RemoteProtocolError: _INTERNAL,  # the next hop broke the rules, not the client
         Overloaded: Row(code=451, at_command=421, enhanced="4.3.2", text=f"Busy, {_LATER}"),

@@ -5,12 +5,18 @@ or a fault of ours never leaves the next hop in the middle of a message. The bod
 leave in one write (two writes would cost Nagle's and the delayed acknowledgement's 40 ms).
 
 LMTP (RFC 2033) is the same session with LHLO and one final reply per accepted recipient.
+
+A next hop that is to be told the client (`next_hop.xclient`, `next_hop.proxy_protocol`) and can't
+be told gets no mail, whoever the client is: it would take everybody for us, and us perhaps for
+somebody who may send anywhere. Trusted clients are no exception, so that an admin who tries from
+one of them meets what strangers meet.
 """
 
 import asyncio
 import ssl
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 from spamd.errors import DeadlineExceeded, NextHopRefused, NextHopUnavailable, RemoteProtocolError
 from spamd.message.envelope import Client
@@ -19,10 +25,13 @@ from spamd.relay.commands import Path, understood
 from spamd.relay.identity import identity_commands, proxy_header
 from spamd.relay.options import NextHopOptions, NextHopTls
 from spamd.relay.outgoing import Outgoing
-from spamd.relay.replies import NextHopLost, NextHopTlsFailed, Reply, reply
+from spamd.relay.replies import ClientUntold, NextHopLost, NextHopTlsFailed, Reply, reply
 from spamd.relay.urls import NextHopUrl
 from spamd.relay.watchdog import Kennel, TimeLimit
 from spamd.relay.wire import Wire
+
+_UNKNOWN = {500, 502, 503}
+"""What a server says to a PROXY header that it takes for commands, and we read behind EHLO."""
 
 _ACCEPTED_LATER = reply(421, "4.3.2 Mail can't be taken now, please try again later")
 
@@ -90,7 +99,7 @@ class SmtpSession:
         if options.proxy_protocol and not self.url.path:
             peer = self._wire.transport.get_extra_info("peername")
             self._wire.transport.write(proxy_header(client, peer[:2]))
-            self.knows_client = True
+            self.knows_client = bool(client.address)  # else it comes by a UNIX socket, as we do
         banner = await self._wire.greeting(options.greeting_timeout_s)
         if banner.accepted:
             return
@@ -108,7 +117,8 @@ class SmtpSession:
 
         Raises:
             NextHopTlsFailed: TLS is required and can't be had.
-            NextHopRefused: XCLIENT was refused.
+            ClientUntold: it is to be told the client and can't be told.
+            NextHopRefused: it does not take this client now.
         """
         options = self._options
         # STARTTLS and XCLIENT are offered to EHLO only; a client that says HELO avoids neither.
@@ -118,10 +128,15 @@ class SmtpSession:
         context = self._tls_wanted() if usable and not self._encrypted else None
         if context is not None and await self._start_tls(context, client):
             answer = await self._hello(client, extended=asked)
-        named = answer.accepted and options.xclient and await self._name_client(client)
-        self.knows_client = self.knows_client or named
-        if named or asked is not extended:
+        if options.xclient and answer.accepted:
+            await self._name_client(client)
             answer = await self._hello(client, extended=extended)
+        elif asked is not extended:
+            answer = await self._hello(client, extended=extended)
+        if options.xclient and answer.accepted and not self.knows_client:
+            self._untold("the next hop refuses EHLO, and with it XCLIENT")
+        if options.proxy_protocol and answer.code in _UNKNOWN:
+            self._untold("the next hop does not understand the PROXY header")
         return answer
 
     def mail(self, argument: bytes, client: Client) -> Awaitable[Reply]:
@@ -263,23 +278,32 @@ class SmtpSession:
             # Opportunistic TLS is no promise; the handshake has spoilt the connection.
             self._context = None
             self._wire = Wire(self._loop, self._kennel)
+            self.knows_client = False
             await self.open(client)
         else:
             self._encrypted = True
         return True
 
-    async def _name_client(self, client: Client) -> bool:
-        """Name the client by XCLIENT; tell whether that was offered."""
-        capabilities = self.capabilities or {}
-        offered = capabilities.get(b"XCLIENT")
-        if offered is None:
-            return False
-        for line in identity_commands(b"XCLIENT", client, offered.upper().split()):
+    async def _name_client(self, client: Client) -> None:
+        """Name the client by XCLIENT."""
+        offered = (self.capabilities or {}).get(b"XCLIENT", b"").upper().split()
+        if b"ADDR" not in offered:  # what a next hop decides by
+            if self.knows_client:
+                return  # said once already, and it is the same client
+            self._untold("the next hop offers us no XCLIENT with ADDR")
+        for line in identity_commands(b"XCLIENT", client, offered):
             answer = await self._wire.ask(line, self._options.greeting_timeout_s)
+            if answer.permanent:
+                self._untold(f"XCLIENT is refused by the next hop: {answer.code}")
             if not answer.accepted:
                 self.close()
                 raise NextHopRefused(answer.raw)
-        return True
+        self.knows_client = True
+
+    def _untold(self, why: str) -> NoReturn:
+        """End the session: the next hop would take the client for us."""
+        self.close()
+        raise ClientUntold(f"{why}; {self.url} would take all clients for this machine")
 
     def _forward(self, client: Client) -> list[bytes]:
         """Return the XFORWARD commands; they count for one message, so they stand before each."""

@@ -52,7 +52,7 @@ def require(name: str) -> None:
     pytest.skip(f"{REQUIREMENT_NEEDS}{name}: {reason}")
 
 
-def missing(name: str) -> str | None:
+def missing(name: str) -> str | None:  # noqa: PLR0911 - one for each name
     """Return why `name` can't be used here, or None when it can."""
     match name:
         case "postfix":
@@ -62,6 +62,8 @@ def missing(name: str) -> str | None:
             return _absent([Path("/usr/sbin/smtp-sink"), Path("/usr/sbin/smtp-source")])
         case "exim":
             return "Exim is started as root only" if os.geteuid() else _absent([exim_program()])
+        case "netns":
+            return _no_namespaces()
         case "sieve":
             return _absent([Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")])
         case "dovecot":
@@ -75,6 +77,15 @@ def missing(name: str) -> str | None:
             return _absent([CORPORA / f"{corpus}.tar.xz" for corpus in names])
         case _:
             raise ValueError(f"no requirement has the name {name!r}")
+
+
+def _no_namespaces() -> str | None:
+    """Return why no network namespace can be made here."""
+    ip = shutil.which("ip")
+    if os.geteuid() or ip is None:
+        return "root makes network namespaces, with ip of iproute2"
+    tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
+    return "no network namespaces allowed here" if tried.returncode else None
 
 
 def exim_program() -> Path:

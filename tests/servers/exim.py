@@ -32,6 +32,8 @@ acl_smtp_rcpt = take
 {main}
 begin acl
 take:
+  deny local_parts = ^.*[@%!/|]
+  accept hosts = 127.0.0.1
   accept domains = +local_domains
 begin routers
 {router}
