@@ -8,31 +8,28 @@ Only here do the rooms meet: the relay gets an inspector and never learns that t
 feedback gets a trainer and never learns that there is a relay.
 """
 
-import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from math import nan
 from typing import TYPE_CHECKING
 
 from spamd.clock import WallClock
-from spamd.errors import ConfigError, StorageUnavailable
+from spamd.errors import ConfigError
 from spamd.feedback.learn import Teacher
 from spamd.feedback.report_address import ReportAddress
-from spamd.message.facts import SCHEMA
+from spamd.ground import NoVerdicts, Periodic, Storage, WhenOpen
 from spamd.message.features import Features, extract
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
-from spamd.ports import Job, Observer, Service
+from spamd.ports import Inspector, Job, Observer, ReportDesk, Service
 from spamd.relay.listener import Relay
+from spamd.relay.stranger import Strangers
 from spamd.sample import Label
 from spamd.scanning import Scanner, ScanningInspector
 from spamd.settings import Settings
-from spamd.storage.engine import volume_warning
 from spamd.storage.lookup import Ahead
-from spamd.storage.store import Store
-from spamd.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from spamd.feedback.service import Feedback
@@ -46,92 +43,8 @@ FIRST = (
 """Read while the model is still being read, and scanned before the doors open: tables that are made
 on first use must not delay a client."""
 
-LAST_WRITE_S = 5.0
-"""At the end the last second's scans are written within this, or lost: who stops a daemon whose
-database is locked does not want to wait for the lock."""
-
 EXPIRE_S = 3600.0
 """Between two looks for scans that are too old."""
-
-
-class Storage:
-    """The open store, and what teaches: the ground that everything else stands on."""
-
-    def __init__(
-        self, settings: Settings, clock: WallClock, observer: Observer, ahead: Ahead | None
-    ) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._observer = observer
-        self._ahead = ahead
-        self.store: Store
-        self.secret: bytes
-        self.trainer: Trainer
-
-    async def start(self) -> None:
-        """Open the store and read the model.
-
-        Raises:
-            ConfigError: the setting can't be right.
-            StorageUnavailable: the database does not answer.
-        """
-        self.store = await Store.open(
-            self._settings.database, schema=SCHEMA, bayes=self._settings.bayes, clock=self._clock
-        )
-        path = self._settings.database.path
-        if path is not None and (warning := volume_warning(path)):
-            self._observer.happened("storage.unsafe", warning=warning)
-        if self._ahead is not None:
-            await self.store.begin_with(self._ahead)
-        await self.store.refresh()
-        self.secret = await self.store.secret()
-        self.trainer = Trainer(
-            unit_of_work=self.store.unit_of_work,
-            clock=self._clock,
-            options=self._settings.training,
-            observer=self._observer,
-        )
-
-    async def stop(self) -> None:
-        """Write what waits, if that can be done soon, and close."""
-        try:
-            await self._write_scans(min(LAST_WRITE_S, self._settings.relay.drain_s))
-        except StorageUnavailable as error:
-            self._observer.failed("scans.lost", error, scans=self.store.scans.waiting)
-        await self.store.close()
-
-    async def _write_scans(self, within_s: float) -> None:
-        try:
-            async with asyncio.timeout(within_s):
-                await self.store.scans.flush()
-        except TimeoutError as error:
-            raise StorageUnavailable(f"the database was busy for {within_s:g} s") from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Periodic:
-    """A job that asks something of the database again and again, and waits while it is away."""
-
-    name: str
-    every_s: float
-    work: Callable[[], Awaitable[object]]
-    observer: Observer
-
-    async def run(self) -> None:
-        """Work until cancelled; the first failure of a row is told, and its end."""
-        away = False
-        while True:
-            await asyncio.sleep(self.every_s)
-            try:
-                await self.work()
-            except StorageUnavailable as error:
-                if not away:
-                    self.observer.failed("storage.lost", error, job=self.name)
-                away = True
-            else:
-                if away:
-                    self.observer.happened("storage.regained", job=self.name)
-                away = False
 
 
 class Watching:
@@ -145,6 +58,21 @@ class Watching:
     async def run(self) -> None:
         """Watch all accounts while the lease is ours."""
         await self._application.feedback().run()
+
+
+class Opening:
+    """The job that opens a store that did not open at the start, and then lets mail be judged."""
+
+    name = "opening"
+
+    def __init__(self, storage: Storage, door: "RelayDoor") -> None:
+        self._storage = storage
+        self._door = door
+
+    async def run(self) -> None:
+        """Work until the store is open."""
+        await self._storage.wait()
+        self._door.judge()
 
 
 class RelayDoor:
@@ -163,6 +91,11 @@ class RelayDoor:
         """
         self._relay = self._application.relay(self._sockets)
         await self._relay.start()
+
+    def judge(self) -> None:
+        """Judge mail from now on: the store is open."""
+        if self._relay is not None:
+            self._relay.judge_by(*self._application.judges())
 
     async def stop(self) -> None:
         """Take no more mail and finish what is in flight."""
@@ -201,10 +134,14 @@ class MetricsDoor:
         await self._stack.aclose()
 
     def _messages(self, label: Label) -> float:
+        if not self._storage.opened.is_set():
+            return nan
         totals = self._storage.store.snapshot.model.totals
         return totals.spam if label is Label.SPAM else totals.ham
 
     def _tokens(self) -> float:
+        if not self._storage.opened.is_set():
+            return nan
         return len(self._storage.store.snapshot.model.tokens)
 
 
@@ -221,6 +158,7 @@ class Application:
         self._log.capture_libraries()
         self._storage = Storage(settings, self._clock, self.observer, ahead)
         self._door = RelayDoor(self, sockets)
+        self._first = worker == 0
         self._extract(FIRST)
         self.ground: Sequence[Service] = (self._storage,)
         self.doors: Sequence[Service] = (self._door, MetricsDoor(metrics, self._storage, worker))
@@ -232,17 +170,30 @@ class Application:
 
     @property
     def jobs(self) -> Sequence[Job]:
-        """Return what runs beside; asked for once the ground stands."""
-        store, options = self._storage.store, self._settings.database
-        watching = (Watching(self),) if self._settings.feedback.accounts else ()
-        return (
-            self._periodic("corpus", options.refresh_s, store.refresh),
-            self._periodic("scans", WRITE_SCANS_S, store.scans.flush),
-            self._periodic(
-                "expiry", EXPIRE_S, lambda: store.scans.expire(options.scans_days, dry_run=False)
+        """Return what runs beside."""
+        storage, options = self._storage, self._settings.database
+        work: list[tuple[str, Callable[[], Job]]] = [
+            ("corpus", lambda: self._periodic("corpus", options.refresh_s, storage.store.refresh)),
+            (
+                "scans",
+                lambda: self._periodic("scans", WRITE_SCANS_S, storage.store.scans.flush),
             ),
-            *watching,
-        )
+            (
+                "expiry",
+                lambda: self._periodic(
+                    "expiry",
+                    EXPIRE_S,
+                    lambda: storage.store.scans.expire(options.scans_days, dry_run=False),
+                ),
+            ),
+        ]
+        if self._settings.feedback.accounts:
+            work.append(("feedback", lambda: Watching(self)))
+        jobs: list[Job] = [Opening(storage, self._door)]
+        jobs += [WhenOpen(name=name, storage=storage, made=made) for name, made in work]
+        if self._first:
+            jobs.append(Strangers(self._settings.relay, self._settings.next_hop, self.observer))
+        return jobs
 
     def reload(self) -> None:
         """Read certificates again.
@@ -254,26 +205,38 @@ class Application:
 
     def relay(self, sockets: Sequence[socket.socket]) -> Relay:
         """Return the relay with its inspector."""
-        settings, store = self._settings, self._storage.store
-        scanner = Scanner(
-            model=lambda: store.snapshot.model,
-            decision=settings.decision,
-            tokenizer=settings.tokenizer,
-            clock=self._clock,
-            key=self._storage.secret,
-            random=os.urandom,
-        )
-        scanner.scan(FIRST)
+        settings = self._settings
+        inspector, desk = self.judges()
         return Relay(
             options=settings.relay,
             next_hop=settings.next_hop,
             tls=settings.tls,
-            inspector=ScanningInspector(scanner, self._clock, store.scans),
+            inspector=inspector,
             observer=self.observer,
             clock=self._clock,
-            desk=ReportAddress(settings.feedback, store.scans, self._teacher(), self._extract),
+            desk=desk,
             sockets=sockets,
         )
+
+    def judges(self) -> tuple[Inspector, ReportDesk]:
+        """Return who judges mail and who takes reports, as far as the store is open."""
+        settings, storage = self._settings, self._storage
+        opened = storage.opened.is_set()
+        scanner = Scanner(
+            model=lambda: storage.store.snapshot.model,
+            decision=settings.decision,
+            tokenizer=settings.tokenizer,
+            clock=self._clock,
+            key=storage.secret if opened else os.urandom(16),
+            random=os.urandom,
+        )
+        if not opened:
+            stand_in = NoVerdicts(settings, scanner)
+            return stand_in, stand_in
+        scanner.scan(FIRST)
+        scans = storage.store.scans
+        desk = ReportAddress(settings.feedback, scans, self._teacher(), self._extract)
+        return ScanningInspector(scanner, self._clock, scans), desk
 
     def feedback(self) -> "Feedback":
         """Return the watchers of all accounts."""

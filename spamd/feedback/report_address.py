@@ -12,7 +12,7 @@ the attachments of an attached mail belong to that mail.
 
 import asyncio
 import email
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from email.message import Message
 from email.policy import compat32
 
@@ -40,22 +40,11 @@ class ReportAddress:
         self._history = history
         self._teacher = teacher
         self._extract = extract
-        self._labels = {
-            address.casefold().encode(): label
-            for label, addresses in (
-                (Label.SPAM, options.spam_addresses),
-                (Label.HAM, options.ham_addresses),
-            )
-            for address in addresses
-        }
+        self._reported = reported_as(options)
 
     def label_for(self, recipient: bytes) -> Label | None:
-        """Return what mail to this address (without angle brackets) teaches, None for any other.
-
-        An address of the settings without "@" stands for that local part at any domain.
-        """
-        address = recipient.lower()
-        return self._labels.get(address) or self._labels.get(address.partition(b"@")[0])
+        """Return what mail to this address (without angle brackets) teaches, None for any other."""
+        return self._reported(recipient)
 
     async def take(self, content: bytes, label: Label, actor: str) -> str:
         """Learn the mails attached to a report and return the receipt, one line of ASCII text.
@@ -84,6 +73,27 @@ class ReportAddress:
             known = (await self._history.by_digest([features.digest])).get(features.digest)
         kept = await self._history.kept(known.digest) if known else None
         return Candidate(features=kept or features, label=label, known=known)
+
+
+def reported_as(options: FeedbackOptions) -> Callable[[bytes], Label | None]:
+    """Return what tells what mail to an address teaches, None for any other.
+
+    An address of the settings without "@" stands for that local part at any domain.
+    """
+    labels = {
+        address.casefold().encode(): label
+        for label, addresses in (
+            (Label.SPAM, options.spam_addresses),
+            (Label.HAM, options.ham_addresses),
+        )
+        for address in addresses
+    }
+
+    def label_for(recipient: bytes) -> Label | None:
+        address = recipient.lower()
+        return labels.get(address) or labels.get(address.partition(b"@")[0])
+
+    return label_for
 
 
 def attached(content: bytes) -> Sequence[bytes]:

@@ -1,0 +1,127 @@
+"""How the daemon begins when its database does not answer yet."""
+
+import smtplib
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import made_up
+from tests.e2e.relay_daemon import Spamd
+from tests.servers.base import free_port, require, wait_until
+from tests.servers.postgresql import Postgresql
+
+
+class Late(Spamd):
+    """`spamd serve` on a database that may not be there yet."""
+
+    def __init__(self, next_hop: str, database: str, settings: str = "") -> None:
+        super().__init__(next_hop, settings)
+        self._database = database
+
+    @property
+    def database(self) -> str:
+        return self._database
+
+
+Start = Callable[..., Late]
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def server(stack: ExitStack) -> Postgresql:
+    """A PostgreSQL with an empty database `spamd`."""
+    require("postgresql")
+    server = stack.enter_context(Postgresql())
+    server.do("CREATE DATABASE spamd TEMPLATE template0")
+    return server
+
+
+@pytest.fixture
+def spamd(stack: ExitStack, tmp_path: Path) -> Start:
+    def made(database: str, settings: str = "") -> Late:
+        daemon = Late(f"maildir://{tmp_path}/mail", database, settings)
+        stack.callback(daemon.close)
+        return daemon
+
+    return made
+
+
+def send(daemon: Spamd, to: str = "you@x.test") -> None:
+    with smtplib.SMTP("127.0.0.1", daemon.port, timeout=60) as client:
+        client.sendmail("a@x.test", [to], made_up("ham", 1))
+
+
+def verdicts(daemon: Spamd) -> list[object]:
+    return [event["verdict"] for event in daemon.events("message.scanned")]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_j4_the_daemon_waits_for_a_database_that_does_not_answer_and_takes_mail_meanwhile(
+    server: Postgresql, spamd: Start, workers: int
+) -> None:
+    daemon = spamd(server.url("spamd"), f"relay.workers = {workers}")
+    daemon.run("database", "upgrade")
+    server.do("CHECKPOINT")  # it loses what it has not written when it is stopped at once
+    server.stop()
+    daemon.start()
+    send(daemon)
+    wait_until(lambda: verdicts(daemon) == ["unscanned"], what="the mail goes on")
+    assert [event["job"] for event in daemon.events("storage.lost")] == ["start"] * workers
+    server.start()
+    wait_until(
+        lambda: len(daemon.events("storage.regained")) == workers, what="the database is found"
+    )
+    send(daemon)
+    wait_until(lambda: verdicts(daemon) == ["unscanned", "unsure"], what="mail is judged")
+    assert len(daemon.events("storage.lost")) == workers
+    daemon.stop()
+
+
+def test_j4_mail_and_reports_are_deferred_where_the_setting_says_so(
+    spamd: Start,
+) -> None:
+    daemon = spamd(
+        f"postgresql://spamd@127.0.0.1:{free_port()}/spamd",
+        'relay.on_fault = "defer"\nrelay.report_networks = "127.0.0.1"\n'
+        'feedback.spam_addresses = "spam@x.test"',
+    )
+    daemon.start()
+    for to in ("you@x.test", "spam@x.test"):
+        with pytest.raises(smtplib.SMTPDataError) as refusal:
+            send(daemon, to)
+        assert refusal.value.smtp_code == 451
+    daemon.stop()
+
+
+def test_j4_a_database_that_takes_the_connection_and_says_nothing_delays_the_start_for_a_moment(
+    spamd: Start,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        daemon = spamd(f"postgresql://spamd@127.0.0.1:{silent.getsockname()[1]}/spamd")
+        daemon.start()
+        send(daemon)
+        (lost,) = daemon.events("storage.lost")
+        assert str(lost["cause"]).startswith("the database d")
+        daemon.stop()
+
+
+def test_j4_a_database_that_comes_without_its_tables_is_told_of_and_needs_no_restart(
+    server: Postgresql, spamd: Start
+) -> None:
+    daemon = spamd(server.url("spamd"))
+    server.stop()
+    daemon.start()
+    server.start()
+    wait_until(lambda: len(daemon.events("storage.lost")) == 2, what="what is missing is said")
+    assert "spamd database upgrade" in str(daemon.events("storage.lost")[1]["cause"])
+    daemon.run("database", "upgrade")
+    wait_until(lambda: daemon.events("storage.regained"), what="the tables are found")
+    assert len(daemon.events("storage.lost")) == 2
