@@ -1,5 +1,8 @@
 """Which folder is what: by special use, by name, by setting."""
 
+import time
+from collections.abc import Callable
+
 import pytest
 
 from spamd.feedback.folders import Listed, watched
@@ -86,3 +89,38 @@ def test_a_folder_that_can_not_be_selected_is_not_watched() -> None:
     assert places([listed("Archive", "\\noselect"), listed("Archive/2026")]) == {
         "Archive/2026": Place.OTHER
     }
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        lambda n: ["/".join(["x"] * depth) for depth in range(1, int((2 * n) ** 0.5))],
+        lambda n: [f"folder {number}" for number in range(n)],
+        lambda n: [f"a{number % 10}/b{number % 100}/c{number}" for number in range(n)],
+        lambda n: [f"Junk/{number}" for number in range(n)],
+    ],
+)
+def test_k6_folders_are_sorted_in_linear_time(names: Callable[[int], list[str]]) -> None:
+    def cpu_s(count: int) -> float:
+        folders = [listed(name) for name in names(count)]
+        taken = []
+        for _ in range(3):
+            started = time.process_time()
+            watched(folders, ACCOUNT, FeedbackOptions())
+            taken.append(time.process_time() - started)
+        return min(taken)
+
+    assert cpu_s(16_000) < 8 * cpu_s(4_000) + 0.05
+
+
+def test_k6_a_folder_far_below_junk_is_junk_and_one_below_trash_teaches_nothing() -> None:
+    deep = "/".join(["x"] * 2000)
+    folders = [listed("Junk"), listed(f"Junk/{deep}"), listed("Trash"), listed(f"Trash/{deep}")]
+    assert places(folders) == {"Junk": Place.JUNK, f"Junk/{deep}": Place.JUNK}
+
+
+def test_k6_of_siblings_with_like_names_only_those_below_are_below() -> None:
+    found = places([listed("Junk"), listed("Junk mails/x"), listed("Junk/a b"), listed("Junk-2/x")])
+    assert found["Junk/a b"] is Place.JUNK
+    assert found["Junk mails/x"] is Place.OTHER
+    assert found["Junk-2/x"] is Place.OTHER
