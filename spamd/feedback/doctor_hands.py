@@ -15,7 +15,7 @@ from imapclient.exceptions import IMAPClientError
 
 from spamd.feedback.folders import watched
 from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.imap_session import ImapSession
+from spamd.feedback.imap_session import PATIENCE, ImapSession
 from spamd.feedback.mailbox import Folder, Mailbox, MailboxError
 from spamd.feedback.maildir import MaildirMailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions
@@ -76,6 +76,7 @@ class _WritingSession(ImapSession):
 
     def move(self, raw: str, uid: int, target: str) -> None:
         """Move a mail, by COPY and EXPUNGE where the server knows no MOVE."""
+        self._begin(self._timeout_s * PATIENCE)
         self._client.select_folder(raw)
         try:
             if self.has("MOVE"):
@@ -88,6 +89,7 @@ class _WritingSession(ImapSession):
 
     def remove(self, raw: str, uid: int) -> None:
         """Remove a mail; no other that somebody marked as deleted, if the server can."""
+        self._begin(self._timeout_s * PATIENCE)
         self._client.select_folder(raw)
         self._client.delete_messages([uid], silent=True)
         if self.has("UIDPLUS"):

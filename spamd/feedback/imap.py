@@ -6,14 +6,15 @@ nothing is learned twice.
 """
 
 import asyncio
-import contextlib
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from spamd.feedback.folders import surveyed, watched
+from spamd.feedback.hand import Hand
+from spamd.feedback.imap_login import Contexts
 from spamd.feedback.imap_session import JUNK_KEYWORDS, ImapSession, Row, Status
 from spamd.feedback.mailbox import (
     Folder,
@@ -32,6 +33,9 @@ from spamd.ports import Clock, Cursor, Place
 P = ParamSpec("P")
 T = TypeVar("T")
 
+LOOK_EVERY_S = 1.0
+"""IDLE tells of news at once, but not more often than this: a server may have news without end."""
+
 
 class ImapMailbox:
     """The IMAP account of one user.
@@ -40,6 +44,7 @@ class ImapMailbox:
         account: how to reach the server.
         login: the login name, with the master user where there is one.
         actor: the user whose mail this is.
+        contexts: for TLS, shared by all accounts.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class ImapMailbox:
         *,
         login: str,
         actor: str,
+        contexts: Contexts | None = None,
     ) -> None:
         self.key = f"{actor}@{account.host}:{account.effective_port}"
         self.actor = actor
@@ -57,33 +63,38 @@ class ImapMailbox:
         self._options = options
         self._clock = clock
         self.login = login
-        self._session = ImapSession(account, login, options.timeout_s)
-        self._thread: ThreadPoolExecutor | None = None
+        self._contexts = contexts or Contexts()
+        self._session = ImapSession(account, login, options.timeout_s, self._contexts)
+        self._hand: Hand | None = None
+        self._told = 0.0
         self._looked: dict[str, Status] = {}
 
     async def open(self) -> None:
         """Connect and log in."""
-        self._session = ImapSession(self.account, self.login, self._options.timeout_s)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"imap-{self.actor}")
+        self._session = ImapSession(
+            self.account, self.login, self._options.timeout_s, self._contexts
+        )
+        self._hand = Hand(f"imap-{self.actor}")
         self._looked = {}
         await self._call(self._session.open)
 
     async def close(self) -> None:
         """Log out and end the thread."""
-        if self._thread is not None:
-            thread, self._thread = self._thread, None
-            await asyncio.get_running_loop().run_in_executor(thread, self._session.close)
-            thread.shutdown()
+        if self._hand is not None:
+            hand, self._hand = self._hand, None
+            await hand.end(self._session.close)
 
     async def folders(self) -> Sequence[Folder]:
         """Return the folders to watch, Junk first."""
-        listed = await self._call(self._session.listed)
-        return watched(listed, self.account, self._options)
+        return await self._call(
+            lambda: watched(self._session.listed(), self.account, self._options)
+        )
 
     async def survey(self) -> Sequence[tuple[Folder, Role]]:
         """Return all folders that `bootstrap` may read, with what is kept in them."""
-        listed = await self._call(self._session.listed)
-        return surveyed(listed, self.account, self._options)
+        return await self._call(
+            lambda: surveyed(self._session.listed(), self.account, self._options)
+        )
 
     async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
         """Return what is new in a folder, None for nothing."""
@@ -104,6 +115,8 @@ class ImapMailbox:
         if folder is not None and self._session.has("IDLE"):
             seconds = min(seconds, self._options.idle_s)
             await self._call(self._session.idle, folder.raw, seconds, self._looked.get(folder.name))
+            await asyncio.sleep(min(seconds, self._told + LOOK_EVERY_S - time.monotonic()))
+            self._told = time.monotonic()
         else:
             await asyncio.sleep(seconds)
 
@@ -174,16 +187,9 @@ class ImapMailbox:
         return junk, not_junk
 
     async def _call(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._thread is None:
+        if self._hand is None:
             raise MailboxError(f"{self.key} is not open")
-        future = self._thread.submit(work, *args, **kwargs)
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            self._session.abort()
-            with contextlib.suppress(Exception):
-                await asyncio.to_thread(future.exception)
-            raise
+        return await self._hand.call(self._session.abort, work, *args, **kwargs)
 
 
 def pack_marks(marks: Sequence[list[int]]) -> str:

@@ -4,42 +4,64 @@ Commands sent: CAPABILITY, STARTTLS, LOGIN or AUTHENTICATE, LIST, STATUS, EXAMIN
 UID FETCH with BODY.PEEK, IDLE, DONE, LOGOUT. None of them changes anything on the server: no flag
 is set, \Seen least of all, nothing is written, moved or expunged.
 
+A server is as untrusted as mail. `imap_wire` bounds what it sends; here numbers are taken only in
+the range that the protocol gives them, rows only of mails that were asked for, and whatever else an
+answer may hold becomes a `FolderError` or, where it concerns the whole account, a `MailboxError`.
+
 Sources: RFC 3501, 2177 (IDLE), 7162 (CONDSTORE), 8514 (SAVEDATE), 6154 (SPECIAL-USE).
 """
 
 import contextlib
+import imaplib
 import re
 import socket
 import ssl
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from imapclient import IMAPClient
 from imapclient.datetime_util import parse_to_datetime
 from imapclient.exceptions import CapabilityError, IMAPClientError, LoginError
 
 from spamd.feedback.folders import Listed
-from spamd.feedback.mailbox import AccessError, FolderError, MailboxError, decoded
-from spamd.feedback.options import LOOPBACK, AccountOptions, Tls
+from spamd.feedback.imap_login import Client, Contexts, connect, log_in
+from spamd.feedback.imap_wire import ANSWER_BYTES, Allowance
+from spamd.feedback.mailbox import AccessError, FolderError, MailboxError, decoded, words
+from spamd.feedback.options import AccountOptions
 
 SEARCH_WINDOW = 50_000
-"""UIDs asked for in one SEARCH: a UID has up to 10 digits, and imaplib refuses a response line
-above 1,000,000 bytes (cpython `imaplib._MAXLINE`)."""
+"""Mails looked through by one SEARCH: a UID has up to 10 digits, and a line ends at 1,000,000 bytes
+(`imap_wire.LINE_BYTES`)."""
+
+MOST_MAILS = 5_000_000
+"""A folder that says it holds more is not read: that would be 100 commands, and 500 MB of UIDs."""
 
 PATIENCE = 5
 """A command on a folder may take this many times `feedback.timeout_s`: servers index a large folder
 when it is opened for the first time, without a word."""
 
+GOODBYE_S = 2.0
+"""How long a server may take to answer LOGOUT: nobody waits for a reply to that."""
+
+LIST_BYTES = 32 * 1024 * 1024
+"""What the answer to LIST may take in memory: 150,000 folders."""
+
+UID_MOST = 2**32 - 1  # RFC 3501 §2.3.1.1: an unsigned 32-bit value, as UIDVALIDITY and EXISTS are
+MODSEQ_MOST = 2**63 - 1  # RFC 7162 §3.1
+
+MOST_UNREADABLE = 20
+"""Mails of one FETCH that can't be read: with more it isn't the mails, and nothing is parked."""
+
+GARBLED = (
+    IMAPClientError, CapabilityError, ValueError, LookupError, TypeError, AttributeError,
+    AssertionError, RecursionError, OverflowError,
+)  # fmt: skip
+"""What `imaplib` and `imapclient` raise on answers that are none."""
+
 IDLE_SLICE_S = 1.0
 """How long one poll of an idle connection lasts; a stop waits no longer than this."""
-
-TOKEN_COMMAND_S = 30
-"""How long the program that prints an access token may take."""
 
 HEADER = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM TO CC SUBJECT X-SPAM-ID)]"
 
@@ -85,10 +107,17 @@ class Row:
 class ImapSession:
     """A logged-in connection. Only `abort` may be called from another thread."""
 
-    def __init__(self, account: AccountOptions, login: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        account: AccountOptions,
+        login: str,
+        timeout_s: float,
+        contexts: Contexts | None = None,
+    ) -> None:
         self._account = account
         self._login = login
         self._timeout_s = timeout_s
+        self._contexts = contexts or Contexts()
         self._client: Any = None
         self._selected = ""
         self._broken = False
@@ -96,20 +125,24 @@ class ImapSession:
     def open(self) -> None:
         """Connect, secure the connection and log in."""
         with self._errors("can't be reached"):
-            self._connect()
-            self._client.folder_encode = False  # commands take names exactly as LIST gave them
-            self._client.normalise_times = False
-        self._log_in()
+            greeting = Allowance(seconds=self._timeout_s)
+            self._client = connect(self._account, self._place, self._contexts, greeting)
+        with self._errors("ended the connection at the login"):
+            log_in(self._client, self._account, self._login)
+            self.has("")  # what the server can is asked for now, not within another command
 
     def close(self) -> None:
-        """Log out; never fails, and waits for no server that fell silent."""
-        if self._client is not None:
+        """Log out; never fails, and hardly waits."""
+        client: Client | None = self._client
+        self._client = None
+        if client is None:
+            return
+        with contextlib.suppress(Exception):
             if not self._broken:
-                with contextlib.suppress(Exception):
-                    self._client.logout()
-            with contextlib.suppress(Exception):
-                self._client.shutdown()
-            self._client = None
+                client.wire.begin(Allowance(seconds=GOODBYE_S))
+                client.logout()
+        with contextlib.suppress(Exception):
+            client.wire.shutdown()
 
     def abort(self) -> None:
         """End a call that blocks in another thread by closing the connection under it."""
@@ -124,10 +157,15 @@ class ImapSession:
         return bool(self._client.has_capability(capability))
 
     def listed(self) -> list[Listed]:
-        """Return all folders of the account."""
-        with self._errors("does not list its folders"):
-            rows = self._client.list_folders()
-        return [_listed(attributes, delimiter, raw) for attributes, delimiter, raw in rows]
+        """Return all folders of the account; a line that names none is left out."""
+        with self._errors("does not list its folders", LIST_BYTES):
+            kind, data = self._client.wire.list('""', '"*"')
+            if kind != "OK":
+                raise IMAPClientError(f"LIST failed: {data[0]!r}")
+        listed = list(_listed(data))
+        if not listed:  # RFC 3501 §5.1: there is always an INBOX
+            raise MailboxError(f"{self._place} lists no folder of {self._login}")
+        return listed
 
     def status(self, raw: str) -> Status:
         """Return a folder's state; without selecting it where that is possible."""
@@ -138,12 +176,7 @@ class ImapSession:
             wanted.append("HIGHESTMODSEQ")
         with self._folder_errors(raw):
             found = self._client.folder_status(raw, wanted)
-        return Status(
-            validity=int(found.get(b"UIDVALIDITY", 0)),
-            next_uid=int(found.get(b"UIDNEXT", 0)),
-            modseq=int(found.get(b"HIGHESTMODSEQ", 0)),
-            messages=int(found.get(b"MESSAGES", 0)),
-        )
+        return _status(found, b"MESSAGES")
 
     def examine(self, raw: str) -> Status:
         """Select a folder for reading only, and return its state."""
@@ -151,31 +184,34 @@ class ImapSession:
         with self._folder_errors(raw):
             found = self._client.select_folder(raw, readonly=True)
         self._selected = raw
-        return Status(
-            validity=int(found.get(b"UIDVALIDITY", 0)),
-            next_uid=int(found.get(b"UIDNEXT", 0)),
-            modseq=int(found.get(b"HIGHESTMODSEQ", 0)),
-            messages=int(found[b"EXISTS"]),
-        )
+        return _status(found, b"EXISTS")
 
     def uids(self, raw: str, low: int, status: Status, keyword: str = "") -> list[int]:
         """Return the UIDs from `low` on, ascending, with `keyword` if one is given."""
         self._select(raw)
         if status.messages == 0:
             return []
-        top = status.next_uid - 1
-        windows = [(low, 0)]
-        if status.messages > SEARCH_WINDOW and top:
-            starts = range(low, top + 1, SEARCH_WINDOW)
-            windows = [(start, min(start + SEARCH_WINDOW - 1, top)) for start in starts]
+        if status.messages > MOST_MAILS:
+            raise FolderError(
+                f"folder {words(decoded(raw))} holds {status.messages:,} mails by the word of the"
+                f" server; one with more than {MOST_MAILS:,} is not read"
+            )
+        # By message numbers, whose count the server has said: UIDs may lie any distance apart.
+        windows = [""]
+        if status.messages > SEARCH_WINDOW:
+            starts = range(1, status.messages + 1, SEARCH_WINDOW)
+            windows = [f"{start}:{start + SEARCH_WINDOW - 1}" for start in starts[:-1]]
+            windows.append(f"{starts[-1]}:*")
         found: set[int] = set()
-        with self._folder_errors(raw):
-            for first, last in windows:
-                criteria = ["UID", f"{first}:{last or '*'}"]
-                if keyword:
-                    criteria += ["KEYWORD", keyword]
+        for window in windows:
+            criteria = [window] if window else []
+            criteria += ["UID", f"{low}:*"]
+            if keyword:
+                criteria += ["KEYWORD", keyword]
+            with self._folder_errors(raw):
                 # RFC 3501 §6.4.8: "n:*" always holds the last message, even below n.
-                found.update(uid for uid in self._client.search(criteria) if uid >= low)
+                answer = self._client.search(criteria)
+                found.update(uid for uid in answer if low <= uid <= UID_MOST)
         return sorted(found)
 
     def rows(self, raw: str, uids: Sequence[int]) -> list[Row]:
@@ -190,23 +226,25 @@ class ImapSession:
         try:
             with self._folder_errors(raw):
                 found = self._client.fetch(uids, items)
+                rows = [_row(uid, found[uid]) for uid in uids if _header_of(found.get(uid, {}))]
         except FolderError as error:
             # One answer that can't be read (a date of the year 0) must not hide its neighbours.
             if len(uids) == 1:
                 return [_unreadable(uids[0], str(error))]
             middle = len(uids) // 2
-            return self._rows(raw, uids[:middle], items) + self._rows(raw, uids[middle:], items)
-        rows = [_row(uid, data) for uid, data in found.items() if _header_of(data) is not None]
+            rows = self._rows(raw, uids[:middle], items) + self._rows(raw, uids[middle:], items)
+            if sum(bool(row.fault) for row in rows) > MOST_UNREADABLE:
+                raise MailboxError(f"{self._place} answers what can't be read: {error}") from error
         return sorted(rows, key=lambda row: row.uid)
 
     def content(self, raw: str, uid: int, limit: int) -> bytes | None:
         """Return a mail's first `limit` bytes, None when it vanished."""
         self._select(raw)
-        with self._folder_errors(raw):
+        with self._folder_errors(raw, ANSWER_BYTES + limit):
             found = self._client.fetch([uid], [f"BODY.PEEK[]<0.{limit}>"])
         for name, value in found.get(uid, {}).items():
             if name.startswith(b"BODY[]") and isinstance(value, bytes):
-                return value
+                return value[:limit]
         return None
 
     def idle(self, raw: str, seconds: float, known: Status | None) -> None:
@@ -215,34 +253,12 @@ class ImapSession:
             return
         self._select(raw)
         until = time.monotonic() + seconds
-        with self._errors("ended the connection"):
-            self._client.idle()
-            told = self._has_unread()
+        with self._errors("ended the connection", seconds=seconds + self._timeout_s):
+            wire = self._client.wire
+            tag, told = wire.idle_begin()
             while not told and not self._broken and (left := until - time.monotonic()) > 0:
-                started = time.monotonic()
-                news = self._client.idle_check(timeout=min(left, IDLE_SLICE_S))
-                if any(answer[0] == b"BYE" for answer in news):
-                    raise MailboxError(f"{self._place} said goodbye")
-                early = time.monotonic() - started < min(left, IDLE_SLICE_S) / 2
-                # Early without news: the connection ended, which DONE will show.
-                told = early or any(_tells(answer) for answer in news)
-            self._client.idle_done()
-
-    def _has_unread(self) -> bool:
-        """Return whether the server said more in one breath with its answer to IDLE.
-
-        IMAPClient polls the socket and so misses what imaplib has buffered already.
-        """
-        imap = self._client._imap  # noqa: SLF001 - IMAPClient offers no way to ask
-        buffered = getattr(imap, "_file", None) or imap.file
-        connection = self._client.socket()
-        connection.settimeout(0)  # not blocking
-        try:
-            return bool(buffered.peek(1))
-        except (BlockingIOError, ssl.SSLWantReadError):
-            return False
-        finally:
-            connection.settimeout(self._timeout_s)
+                told = wire.idle_news(min(left, IDLE_SLICE_S))
+            wire.idle_end(tag)
 
     def _select(self, raw: str) -> None:
         if self._selected != raw:
@@ -252,78 +268,93 @@ class ImapSession:
     def _place(self) -> str:
         return f"the IMAP server {self._account.host}:{self._account.effective_port}"
 
-    def _connect(self) -> None:
-        account = self._account
-        context = ssl.create_default_context(cafile=account.ca_file)
-        self._client = client = IMAPClient(
-            account.host,
-            port=account.effective_port,
-            ssl=account.implicit_tls,
-            ssl_context=context if account.implicit_tls else None,
-            timeout=self._timeout_s,
-        )
-        if account.implicit_tls or account.tls is Tls.NONE:
-            return
-        if client.has_capability("STARTTLS"):
-            client.starttls(context)
-        elif account.tls is Tls.STARTTLS or account.host not in LOOPBACK:
-            raise MailboxError(
-                f"{self._place} offers no STARTTLS; the password is not sent in the clear"
-            )
-
-    def _log_in(self) -> None:
-        account = self._account
-        with self._errors("ended the connection at the login"):
-            if account.token_file or account.token_command:
-                self._client.oauth2_login(self._login, _token(account))
-            else:
-                self._client.login(self._login, _password(account))
-
     @contextlib.contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def _errors(
+        self, what: str, answer_bytes: int = ANSWER_BYTES, *, seconds: float = 0.0
+    ) -> Iterator[None]:
+        self._begin(seconds or self._timeout_s, answer_bytes)
         try:
             yield
-        except LoginError as error:
-            raise AccessError(
-                f"{self._place} refuses the login of {self._login}: {error}; check user and"
+        except (LoginError, ssl.SSLError, *GARBLED, OSError, EOFError) as error:
+            self._broken = True
+            raise self._said(what, error) from error
+
+    def _said(self, what: str, error: Exception) -> MailboxError:
+        if isinstance(error, LoginError) and not isinstance(error.__context__, _ENDED):
+            return AccessError(
+                f"{self._place} refuses the login of {self._login}: {words(error)}; check user and"
                 " password of the account"
-            ) from error
-        except ssl.SSLError as error:
-            self._broken = True
-            raise MailboxError(
-                f"{self._place} {what}: {error}; check tls, port and ca_file of the account"
-            ) from error
-        except (IMAPClientError, CapabilityError, OSError, EOFError, ValueError) as error:
-            self._broken = True
-            raise MailboxError(f"{self._place} {what}: {error}") from error
+            )
+        cure = ""
+        if isinstance(error, ssl.SSLError):
+            cure = "; check tls, port and ca_file of the account"
+        return MailboxError(f"{self._place} {what}: {words(error)}{cure}")
 
     @contextlib.contextmanager
-    def _folder_errors(self, raw: str) -> Iterator[None]:
-        self._wait_up_to(self._timeout_s * PATIENCE)
+    def _folder_errors(self, raw: str, answer_bytes: int = ANSWER_BYTES) -> Iterator[None]:
+        self._begin(self._timeout_s * PATIENCE, answer_bytes)
         try:
             yield
-        except (IMAPClient.AbortError, OSError, EOFError) as error:
+        except _ENDED as error:
             self._broken = True
-            raise MailboxError(f"{self._place} ended the connection: {error}") from error
-        except (IMAPClientError, ValueError) as error:
+            raise MailboxError(f"{self._place} ended the connection: {words(error)}") from error
+        except GARBLED as error:
             self._selected = ""
-            raise FolderError(f"folder {decoded(raw)} can't be read: {error}") from error
-        finally:
-            self._wait_up_to(self._timeout_s)
+            raise FolderError(
+                f"folder {words(decoded(raw))} can't be read: {words(error)}"
+            ) from error
 
-    def _wait_up_to(self, seconds: float) -> None:
-        with contextlib.suppress(OSError):
-            self._client.socket().settimeout(seconds)
+    def _begin(self, seconds: float, answer_bytes: int = ANSWER_BYTES) -> None:
+        """Say what the next answer may take."""
+        if self._client is not None:
+            self._client.wire.begin(Allowance(seconds=seconds, answer_bytes=answer_bytes))
 
 
-def _listed(attributes: Sequence[bytes], delimiter: bytes | None, raw: bytes | str) -> Listed:
-    text = raw if isinstance(raw, str) else raw.decode("latin-1")
-    return Listed(
-        name=decoded(text),
-        raw=text,
-        attributes=frozenset(flag.decode("latin-1").lower() for flag in attributes),
-        delimiter=delimiter.decode("latin-1") if isinstance(delimiter, bytes) else "",
+_ENDED = (imaplib.IMAP4.abort, OSError, EOFError)
+"""The connection is of no use any more."""
+
+
+def _status(found: Mapping[bytes, Any], messages: bytes) -> Status:
+    return Status(
+        validity=_number(found.get(b"UIDVALIDITY"), UID_MOST),
+        next_uid=_number(found.get(b"UIDNEXT"), UID_MOST),
+        modseq=_number(found.get(b"HIGHESTMODSEQ"), MODSEQ_MOST),
+        messages=_number(found.get(messages), UID_MOST),
     )
+
+
+def _number(value: object, most: int) -> int:
+    """Return a number of the protocol, 0 (the server has none) for what can't be one."""
+    return value if isinstance(value, int) and 0 <= value <= most else 0
+
+
+_LIST_LINE = re.compile(
+    rb'\(([^()]{0,2000})\) (?:NIL|"\\?([^\r\n]?)") (?:"((?:[^"\\]|\\.)*)"|(\{\d+\})|(.+))',
+    re.IGNORECASE,
+)
+
+
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+
+
+def _listed(data: Sequence[bytes | tuple[bytes, bytes] | None]) -> Iterator[Listed]:
+    """Yield the folders of a LIST answer; the name may be quoted, an atom or a literal."""
+    for row in data:
+        line, literal = row if isinstance(row, tuple) else (row, b"")
+        found = _LIST_LINE.fullmatch(line) if line else None
+        if found is None:
+            continue
+        flags, delimiter, quoted, sized, atom = found.groups()
+        raw = literal if sized else atom or re.sub(rb"\\(.)", rb"\1", quoted or b"")
+        if not raw or _CONTROL.search(raw):
+            continue  # in a command, a line end would begin one of the server's own choice
+        text = raw.decode("latin-1")
+        yield Listed(
+            name=decoded(text),
+            raw=text,
+            attributes=frozenset(flag.decode("latin-1").lower() for flag in flags.split()),
+            delimiter=(delimiter or b"").decode("latin-1"),
+        )
 
 
 def _header_of(data: dict[bytes, Any]) -> bytes | None:
@@ -356,34 +387,3 @@ def _saved(value: bytes | None) -> datetime | None:
     except ValueError:
         return None
     return saved
-
-
-def _tells(answer: tuple[Any, ...]) -> bool:
-    """Return whether an answer within IDLE means that something happened, unlike "Still here"."""
-    return len(answer) > 1 and answer[1] in {b"EXISTS", b"EXPUNGE", b"FETCH", b"VANISHED"}
-
-
-def _password(account: AccountOptions) -> str:
-    if account.password_file:
-        return _first_line(account.password_file)
-    return account.password
-
-
-def _token(account: AccountOptions) -> str:
-    if account.token_file:
-        return _first_line(account.token_file)
-    try:
-        done = subprocess.run(  # noqa: S603 - the admin wrote this command into the settings
-            account.token_command, capture_output=True, timeout=TOKEN_COMMAND_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise AccessError(f"the token command of {account.user} failed: {error}") from error
-    return re.sub(r"\s", "", done.stdout.decode("ascii", "replace"))
-
-
-def _first_line(file: Path) -> str:
-    try:
-        with file.open(encoding="utf-8") as lines:
-            return lines.readline().rstrip("\r\n")
-    except (OSError, UnicodeError) as error:
-        raise AccessError(f"{file} can't be read: {error}") from error

@@ -23,6 +23,10 @@ from spamd.ports import Cursor, Place
 
 TRACE_BYTES = 16
 
+WORDS = 200
+"""Characters taken of what a server said: enough for a person to understand, none too many for a
+log."""
+
 TRACE_FIELDS = ("message-id", "date", "from", "to", "subject", "x-spam-id")
 """Set by the sender or by us at the scan; mail servers and clients leave them alone."""
 
@@ -166,6 +170,13 @@ class Mailbox(Protocol):
     async def wait(self, folder: Folder | None, seconds: float) -> None:
         """Return when something may have happened in `folder`, after `seconds` at the latest."""
         ...
+
+
+def words(said: object) -> str:
+    """Return what a server or an error said, as a short piece of one line."""
+    text = "".join(sign if sign.isprintable() else " " for sign in str(said)[: 2 * WORDS])
+    text = " ".join(text.split())
+    return text if len(text) <= WORDS else f"{text[: WORDS - 1]}…"
 
 
 def trace(fields: Mapping[str, str]) -> bytes:

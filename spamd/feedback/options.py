@@ -141,7 +141,10 @@ class FeedbackOptions:
     idle_s            seconds before IDLE is issued anew: below the 29 minutes of RFC 2177, and
                       below the 5 minutes after which NAT devices and some servers drop a line
     maildir_poll_s    seconds between two looks at the folders of a Maildir (a few `stat` calls)
-    timeout_s         seconds an IMAP server may stay silent within a command
+    timeout_s         seconds until an answer of an IMAP server must be whole; five times as long
+                      for one about a folder, as servers index large ones when they are opened
+    max_folders       folders of one account that are watched: Junk and the inbox, then the others
+                      by name; each costs a question at every look, a thousand take a second
     retry_first_s     wait after the first failed connection in seconds, doubled each time
     retry_most_s      longest such wait
     attempts          how often a mail is tried before it is left parked
@@ -168,6 +171,7 @@ class FeedbackOptions:
     idle_s: float = 270.0
     maildir_poll_s: float = 1.0
     timeout_s: float = 60.0
+    max_folders: int = 5000
     retry_first_s: float = 1.0
     retry_most_s: float = 300.0
     attempts: int = 3
@@ -194,7 +198,7 @@ class FeedbackOptions:
             raise ValueError('"idle_s" must stay below 1740 (29 minutes)')
         if self.retry_most_s < self.retry_first_s:
             raise ValueError('"retry_most_s" is below "retry_first_s"')
-        for name in ("attempts", "chunk", "max_message_bytes", "report_mails"):
+        for name in ("attempts", "chunk", "max_folders", "max_message_bytes", "report_mails"):
             if getattr(self, name) < 1:
                 raise ValueError(f'"{name}" must be at least 1')
         both = {a.casefold() for a in self.spam_addresses} & {

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 
 from spamd.errors import ConfigError, TemporaryError
 from spamd.feedback.imap import ImapMailbox
+from spamd.feedback.imap_login import Contexts
 from spamd.feedback.learn import Tally
 from spamd.feedback.mailbox import Mailbox
 from spamd.feedback.maildir import MaildirMailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.watch import Memory, Watcher
+from spamd.files import open_regular
 from spamd.ports import Clock, Leases, Observer
 
 LOCAL_RETRY_S = 2.0
@@ -30,6 +32,9 @@ folders, asked for every `maildir_poll_s`, tell of all that happens. A look cost
 LOCAL_LOOKS = 4
 """Maildirs looked at at a time: hundreds at once, as at the start, only wait for the database, some
 until it seems away. Who watches by IMAP waits for its server most of the time."""
+
+USERS_BYTES = 16 * 1024 * 1024
+"""Read of a file of users: a million names."""
 
 LEASE = "feedback"
 """The name of the lease in the database."""
@@ -141,6 +146,7 @@ def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbo
         ConfigError: a file with user names can't be read.
     """
     found: list[Mailbox] = []
+    contexts = Contexts()
     for account in options.accounts:
         if account.maildir:
             found.append(MaildirMailbox(account, options, around.clock, around.memory.mailboxes))
@@ -148,7 +154,7 @@ def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbo
         users = _users(account)
         logins = [(f"{user}{account.master_separator}{account.user}", user) for user in users]
         found += [
-            ImapMailbox(account, options, around.clock, login=login, actor=actor)
+            ImapMailbox(account, options, around.clock, login=login, actor=actor, contexts=contexts)
             for login, actor in logins or [(account.user, account.user)]
         ]
     return found
@@ -158,7 +164,8 @@ def _users(account: AccountOptions) -> list[str]:
     users = list(account.users)
     if account.users_file:
         try:
-            lines = account.users_file.read_text("utf-8").splitlines()
+            with open_regular(account.users_file) as file:
+                lines = file.read(USERS_BYTES).decode().splitlines()
         except (OSError, UnicodeError) as error:
             raise ConfigError(
                 f"users_file of account {account.user} at {account.host}: {error}"

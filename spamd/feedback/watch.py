@@ -93,6 +93,7 @@ class Watcher:
         self._unseen_before = NOWHERE
         self._wait_in: Folder | None = None
         self._chunk = options.chunk
+        self._left_out = False
         self._losses: Counter[tuple[str, str]] = Counter()
 
     async def run(self) -> None:
@@ -142,7 +143,7 @@ class Watcher:
             TemporaryError: the database did.
         """
         tally = Tally()
-        folders = await self._mailbox.folders()
+        folders = self._first(await self._mailbox.folders())
         self._wait_in = folders[0] if folders else None
         cursors = await self._cursors()
         await self._retry(folders, cursors, tally)
@@ -163,6 +164,18 @@ class Watcher:
                 learned=tally.learned.total(),
             )
         return tally
+
+    def _first(self, folders: Sequence[Folder]) -> Sequence[Folder]:
+        """Return as many folders as may be watched; those left out are told once."""
+        most = self._options.max_folders
+        if len(folders) > most and not self._left_out:
+            error = FolderError(
+                f"{len(folders):,} folders, of which {most:,} are watched; name those that matter"
+                " in folders of the account, or raise feedback.max_folders"
+            )
+            self._observer.failed("folders.left", error, account=self._mailbox.key)
+        self._left_out = len(folders) > most
+        return folders[:most]
 
     async def _cursors(self) -> dict[str, Cursor]:
         """Return how far each folder was read.

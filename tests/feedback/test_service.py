@@ -1,6 +1,8 @@
 """All watchers together, and the lease that lets one worker run them."""
 
 import asyncio
+import os
+import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,13 +13,17 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import ConfigError, StorageUnavailable
+from spamd.feedback.imap import ImapMailbox
+from spamd.feedback.imap_login import Contexts
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.service import LOCAL_LOOKS, Feedback, mailboxes
+from spamd.files import first_line
 from spamd.message.features import Features, extract
 from spamd.ports import Cursor
 from spamd.sample import Label
 from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeLeases, FakeMailboxes
+from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.test_maildir import Box
 from tests.feedback.world import ServerClock, mail, school_of, surroundings, until
 
@@ -186,3 +192,55 @@ def test_a_missing_file_of_users_stops_the_start(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="users_file of account master"):
         mailboxes(FeedbackOptions(accounts=(account,)), surroundings())
+
+
+def test_j2_what_tls_needs_is_made_once_for_400_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    make = ssl.create_default_context
+
+    def counted(*args: object, **kwargs: object) -> ssl.SSLContext:
+        made.append(kwargs)
+        return make(*args, **kwargs)  # type: ignore[arg-type] # passed on as they come
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    contexts = Contexts()
+    first = contexts.trusting(None)
+    assert all(contexts.trusting(None) is first for _ in range(400))
+    assert len(made) == 1
+
+
+def test_j2_all_accounts_share_what_tls_needs() -> None:
+    users = tuple(f"user{number}" for number in range(400))
+    account = AccountOptions(
+        host="127.0.0.1", tls=Tls.NONE, user="master", password="x", users=users
+    )
+    boxes = mailboxes(FeedbackOptions(accounts=(account,)), surroundings())
+    shared = {id(box._contexts) for box in boxes if isinstance(box, ImapMailbox)}
+    assert (len(boxes), len(shared)) == (400, 1)
+
+
+async def test_j2_an_account_without_tls_makes_no_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(**_: object) -> ssl.SSLContext:
+        raise AssertionError("made for nothing")
+
+    monkeypatch.setattr(ssl, "create_default_context", never)
+    with ScriptedImap(plain) as server:
+        account = AccountOptions(
+            host="127.0.0.1", port=server.port, tls=Tls.NONE, user="alice", password="x"
+        )
+        box = ImapMailbox(account, FeedbackOptions(), ServerClock(), login="a", actor="alice")
+        await box.open()
+        await box.close()
+
+
+@pytest.mark.parametrize("setting", ["password_file", "users_file"])
+def test_k8_a_fifo_among_the_files_of_an_account_is_named(tmp_path: Path, setting: str) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    account = AccountOptions(host="localhost", user="m", password="x", users_file=fifo)
+    if setting == "password_file":
+        with pytest.raises(OSError, match="it is not a regular file"):
+            first_line(fifo)
+    else:
+        with pytest.raises(ConfigError, match="it is not a regular file"):
+            mailboxes(FeedbackOptions(accounts=(account,)), surroundings())
