@@ -6,7 +6,8 @@ import pytest
 
 from spamd.errors import ConfigError
 from spamd.settings import Settings, load, read, sources
-from spamd.settings.keys import HIDDEN, masked
+from spamd.settings.keys import masked
+from spamd.wording import HIDDEN
 from tests.rights import closed, needs_root, nobody
 
 
@@ -221,3 +222,5 @@ def test_settings_are_frozen() -> None:
 def test_masking_keeps_what_is_no_secret() -> None:
     assert masked("smtp://mail:25", "url") == "smtp://mail:25"
     assert masked("", "password") == ""
+    assert masked(64, "tokenizer.limits.token_chars") == 64
+    assert masked("/etc/p", "password_file") == "/etc/p"

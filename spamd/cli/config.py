@@ -92,18 +92,16 @@ def check(
     *,
     as_json: JsonOption = False,
 ) -> int:
-    """Say all that is wrong with settings file and variables."""
-    from spamd.settings import read
+    """Say all that is wrong with settings file and variables, and with the files they name."""
+    from spamd.settings import check as checked
 
     here = session(context)
-    found, faults = read(file or here.config, here.overrides)
+    found, faults = checked(file or here.config, here.overrides)
     if as_json:
-        name = str(found.file) if found and found.file else None
-        json_line({"file": name, "faults": faults})
-    elif found is not None:
+        json_line({"file": str(found.file) if found.file else None, "faults": faults})
+    elif not faults:
         given = counted(len(found.origins), "setting")
         line(f"{found.file or 'no settings file, all defaults'}: {given} fine")
-    else:
-        for fault in faults:
-            note(f"spamd: {fault}")
+    for fault in () if as_json else faults:
+        note(f"spamd: {fault}")
     return Exit.CONFIG if faults else Exit.DONE

@@ -15,6 +15,7 @@ from spamd.cli.output import counted, json_line, line, note
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import SpamdError
 from spamd.observe.text import printable
+from spamd.wording import masked_urls
 
 if TYPE_CHECKING:
     from spamd.storage.engine import Database
@@ -272,9 +273,7 @@ def reset(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageProblem("reset forgets everything; say --yes if you mean it", context)
-        from spamd.settings.keys import masked
-
-        typer.confirm(f"Forget everything taught in {masked(place, 'url')}?", abort=True)
+        typer.confirm(f"Forget everything taught in {masked_urls(place)}?", abort=True)
 
     async def run() -> tuple[str, Path]:
         from spamd.cli.opened import opened

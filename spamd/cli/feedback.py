@@ -10,6 +10,7 @@ from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import counted, json_line, line, note, show
 from spamd.cli.session import Session, awaited, session
+from spamd.errors import ConfigError
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def once(context: typer.Context, *, as_json: JsonOption = False) -> int:
     At the first look at an account, mail that spamd never judged teaches nothing: nobody knows who
     put it where it lies. Use spamd bootstrap to learn from it.
     """
-    return awaited(_once(session(context), as_json=as_json))
+    here = session(context)
+    _need_accounts(here)
+    return awaited(_once(here, as_json=as_json))
 
 
 @app.command(cls=Plain)
@@ -49,10 +52,16 @@ def watch(context: typer.Context) -> None:
     watches, this one waits until that ends.
     """
     here = session(context)
-    if not here.settings.feedback.accounts:
-        note("spamd feedback: no accounts are set (feedback.accounts)")
-        return
+    _need_accounts(here)
     awaited(_watch(here))
+
+
+def _need_accounts(here: Session) -> None:
+    if not here.settings.feedback.accounts:
+        raise ConfigError(
+            "feedback.accounts is empty: say where people keep their mail, with"
+            " [[feedback.accounts]] in the settings file"
+        )
 
 
 @app.command(cls=Plain)
@@ -164,8 +173,6 @@ async def _once(here: Session, *, as_json: bool) -> int:
             f"               {before.spam:,} spam and {before.ham:,} ham before,"
             f" {after.spam:,} spam and {after.ham:,} ham now"
         )
-        if not here.settings.feedback.accounts:
-            note("spamd feedback: no accounts are set (feedback.accounts)")
     return tally_exit(tally)
 
 

@@ -16,6 +16,7 @@ from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import ENCODING_FAULTS, line, note
 from spamd.cli.session import Session, session
 from spamd.errors import ConfigError, SpamdError, TemporaryError
+from spamd.wording import masked_urls
 
 ANYWHERE = ("--config", "-c", "--set")
 """Global options with a value; they may stand behind the command too."""
@@ -186,5 +187,5 @@ def _usage(error: typer.TyperException) -> int:
 
 
 def _said(text: str, code: Exit) -> int:
-    note(f"spamd: {text}")
+    note(f"spamd: {masked_urls(text)}")
     return code

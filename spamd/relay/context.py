@@ -14,6 +14,7 @@ from spamd.relay.next_hops import NextHops
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.spool import Budget
 from spamd.relay.watchdog import Kennel
+from spamd.wording import reason
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -116,5 +117,5 @@ def server_context(options: TlsOptions) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(options.certificate, options.key or None)
     except OSError as error:  # ssl.SSLError is one
-        raise ValueError(f"tls.certificate: {options.certificate}: {error}") from error
+        raise ValueError(f"tls.certificate: {options.certificate}: {reason(error)}") from error
     return context

@@ -23,6 +23,7 @@ from spamd.relay.replies import Reply, reply
 from spamd.relay.smtp import SmtpSession
 from spamd.relay.urls import NextHopUrl, Scheme, parse_next_hop
 from spamd.relay.watchdog import Kennel
+from spamd.wording import reason
 
 Urls = tuple[NextHopUrl, ...]
 _NOT_NOW = reply(451, "4.4.1 Mail can't be taken now for this recipient, please try again later")
@@ -311,4 +312,4 @@ def client_context(options: NextHopOptions) -> ssl.SSLContext | None:
     try:
         return ssl.create_default_context(cafile=options.tls_ca_file or None)
     except OSError as error:
-        raise ValueError(f"next_hop.tls_ca_file: {error}") from error
+        raise ValueError(f"next_hop.tls_ca_file: {options.tls_ca_file}: {reason(error)}") from error

@@ -20,12 +20,14 @@ variable and the key. Settings are frozen; a reload builds a new object graph.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from spamd.bayes.confidence import ConfidenceOptions
@@ -132,8 +134,10 @@ class Configuration:
 
     def origin(self, key: str) -> str:
         """Return where the value of "section.key" comes from: a file, a variable or "default"."""
-        below = (origin for name, origin in self.origins.items() if name.startswith(f"{key}."))
-        return self.origins.get(key) or next(below, "default")
+        for name, origin in self.origins.items():
+            if key == name or key.startswith(f"{name}.") or name.startswith(f"{key}."):
+                return origin
+        return "default"
 
     def shown(self) -> Iterator[tuple[str, Any]]:
         """Yield ("section.key", value) of every setting in order, secrets hidden."""
@@ -169,31 +173,81 @@ def read(
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
 ) -> tuple[Configuration | None, list[str]]:
-    """Return the settings, or None and all that is wrong, one sentence each."""
+    """Return the settings, or None and all that is wrong with them, one sentence each."""
+    found, wrong = _read(config, overrides, environ)
+    return (None, wrong) if wrong else (found, [])
+
+
+def check(
+    config: Path | None = None,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> tuple[Configuration, list[str]]:
+    """Return the settings and all that is wrong with them and the files they name.
+
+    A key with a fault stands at its default, a section whose keys do not fit at its defaults.
+    """
+    from spamd.settings import files  # noqa: PLC0415 - it loads TLS and the relay
+
+    found, wrong = _read(config, overrides, environ)
+    for key, text in files.faults(found.settings):
+        origin = found.origin(key)
+        wrong.append(f"{key}: {text}" if origin == "default" else f"{origin}: {key}: {text}")
+    return found, wrong
+
+
+def _read(
+    config: Path | None, overrides: Sequence[str], environ: Mapping[str, str] | None
+) -> tuple[Configuration, list[str]]:
     environ = os.environ if environ is None else environ
     known = defaults()
-    try:
-        file = sources.settings_file(config, environ)
-        layers = [
-            sources.of_texts(sources.overrides(overrides), known),
-            sources.of_texts(sources.variables(environ), known),
-            sources.of_texts(sources.secret_files(environ), known),
-            sources.of_file(file, known),
-        ]
-    except ConfigError as error:
-        return None, [str(error)]
+    file = sources.settings_file(config, environ)
+    layers: list[Layer] = []
+    wrong: list[str] = []
+    texts = (
+        sources.overrides(overrides),
+        sources.variables(environ),
+        sources.secret_files(environ),
+    )
+    readers = [partial(sources.of_texts, each) for each in texts]
+    for source in (*readers, partial(sources.of_file, file)):
+        try:
+            layers.append(source(known))
+        except ConfigError as error:
+            wrong.append(str(error))
     origins: dict[str, str] = {}
     for layer in reversed(layers):
         origins.update(layer.origins)
-    wrong = [fault for layer in layers for fault in faults.of_types(layer, origins, known)]
-    if wrong:
-        return None, wrong
+    wrong += [fault for layer in layers for fault in faults.of_types(layer, origins, known)]
+    settings, details = _made(layers)
+    wrong += [faults.sentence(detail, origins, known) for detail in details]
+    found = Configuration(settings=settings, file=file, origins=origins)
+    return found, list(dict.fromkeys(wrong))
+
+
+def _made(layers: Sequence[Layer]) -> tuple[Settings, list[ErrorDetails]]:
+    """Return the settings of these layers, what is wrong left at its default; and the faults."""
     make: Callable[..., Settings] = Settings  # takes the layers besides the sections
-    try:
-        settings = make(layers=layers)
-    except ValidationError as error:
-        return None, [faults.sentence(detail, origins, known) for detail in error.errors()]
-    return Configuration(settings=settings, file=file, origins=origins), []
+    wrong: list[ErrorDetails] = []
+    while True:
+        try:
+            return make(layers=layers), wrong
+        except ValidationError as error:
+            found = error.errors()
+        wrong += found
+        for detail in found:
+            path = [str(part) for part in detail["loc"][:2]]
+            layers = [replace(each, values=_without(each.values, path)) for each in layers]
+
+
+def _without(values: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return the values without the one at the path, a section or a key of one."""
+    section, *key = path
+    inner = values.get(section)
+    if key and isinstance(inner, Mapping):
+        left = {name: value for name, value in inner.items() if name != key[0]}
+        return {**values, section: left}
+    return {name: value for name, value in values.items() if name != section}
 
 
 def defaults() -> dict[str, Any]:

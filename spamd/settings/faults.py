@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import ErrorDetails
 
 from spamd.settings.keys import masked
+from spamd.wording import masked_urls
 
 if TYPE_CHECKING:
     from spamd.settings.sources import Layer
@@ -76,7 +77,7 @@ def sentence(detail: ErrorDetails, origins: Mapping[str, str], known: Mapping[st
         case "extra_forbidden" | "unexpected_keyword_argument":
             return f"{origin}: {unknown(key, known)}"
         case "value_error":
-            text = str(detail["ctx"]["error"])
+            text = masked_urls(str(detail["ctx"]["error"]))
             return f"{_origin_of_text(text, key, origins) or origin}: {_named(text, key, known)}"
         case "missing":
             return f"{origin}: {key} is missing"

@@ -5,11 +5,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-SECRET = re.compile(r"password|secret|token$", re.IGNORECASE)
-"""Keys whose values are never shown."""
+from spamd.wording import HIDDEN, masked_urls
 
-PASSWORD_IN_URL = re.compile(r"(?<=://)([^:/@\s]*):[^@/\s]*(?=@)")
-HIDDEN = "********"
+SECRET = re.compile(r"(password|secret)(?!_file$)|token(_command)?$", re.IGNORECASE)
+"""Keys whose values are never shown: passwords, and commands that print one."""
+
+ACCOUNTS = re.compile(r"(^|\.)accounts(\.\d+)?$")
+"""Keys of tables with passwords; what stands there instead of a table may be anything."""
+
+EMPTY: tuple[object, ...] = (None, "", (), [])
 
 
 def flat(options: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -24,18 +28,18 @@ def flat(options: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 def masked(value: Any, key: str) -> Any:
     """Return a value fit to be shown: passwords are hidden, in URLs too."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {name: inner for name, inner in asdict(value).items() if inner not in EMPTY}
+    if SECRET.search(key) and value not in EMPTY:
+        return HIDDEN
     match value:
-        case str() if value and SECRET.search(key):
-            return HIDDEN
-        case str():
-            return PASSWORD_IN_URL.sub(rf"\1:{HIDDEN}", value)
         case Mapping():
             return {name: masked(inner, name) for name, inner in value.items()}
         case list() | tuple():
             return [masked(inner, key) for inner in value]
         case frozenset():
             return sorted(value)
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return masked({k: v for k, v in asdict(value).items() if v not in (None, "", ())}, key)
+        case str():
+            return HIDDEN if ACCOUNTS.search(key) else masked_urls(value)
         case _:
             return value

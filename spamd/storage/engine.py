@@ -31,6 +31,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.storage import bulk
 from spamd.storage.options import DatabaseOptions
+from spamd.wording import masked_urls
 
 BEGIN = "spamd_begin"
 """Execution option: the statement that begins a transaction on SQLite."""
@@ -92,9 +93,7 @@ class Database:
     @property
     def shown(self) -> str:
         """The URL as it may be shown to people: without the password."""
-        if self.path:
-            return self.options.url
-        return make_url(self.options.url).render_as_string(hide_password=True)
+        return masked_urls(self.options.url)
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[AsyncConnection]:
@@ -182,9 +181,28 @@ def check_file(path: Path) -> None:
     Raises:
         ConfigError: it may not.
     """
+    if look_at_file(path):
+        return
+    try:
+        path.touch(mode=0o640)
+    except OSError as error:
+        raise ConfigError(
+            f"database.url names the file {path}, which can't be created: {error.strerror}"
+        ) from error
+    if os.geteuid() == 0:
+        owner = path.absolute().parent.stat()
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def look_at_file(path: Path) -> bool:
+    """Return whether there is a file at `path`, where a SQLite database may lie.
+
+    Raises:
+        ConfigError: it may not.
+    """
     folder = path.absolute().parent
     try:
-        there, is_new = folder.is_dir(), not path.exists()
+        there, exists = folder.is_dir(), path.exists()
     except PermissionError as error:
         raise ConfigError(
             f"database.url names the file {path}, but this user may not look into {folder}"
@@ -193,24 +211,15 @@ def check_file(path: Path) -> None:
         raise ConfigError(
             f"database.url names the file {path}, but there is no folder {folder}; create it"
         )
-    if is_new:
-        try:
-            path.touch(mode=0o640)
-        except OSError as error:
-            raise ConfigError(
-                f"database.url names the file {path}, which can't be created: {error.strerror}"
-            ) from error
-        if os.geteuid() == 0:
-            owner = folder.stat()
-            os.chown(path, owner.st_uid, owner.st_gid)
-    if not path.is_file():
+    if exists and not path.is_file():
         raise ConfigError(f"database.url names {path}, which is no file")
     # SQLite writes its log beside the file, so the folder must be writable too.
-    for place in (path, folder):
+    for place in (path, folder) if exists else (folder,):
         if not os.access(place, os.R_OK | os.W_OK):
             raise ConfigError(
                 f"database.url names the file {path}, but this user may not read and write {place}"
             )
+    return exists
 
 
 def volume_warning(path: Path, *, marks: tuple[Path, ...] = CONTAINER_MARKS) -> str | None:

@@ -21,8 +21,12 @@ def test_a_wrong_configuration_stops_the_start_with_one_sentence(
     assert (code, capsys.readouterr().err) == (Exit.CONFIG, f"spamd: {expected}\n")
 
 
-def test_config_check_names_every_fault_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_check_names_every_fault_of_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = FOLDER / "two_faults.toml"
+    (tmp_path / "var").mkdir()
+    monkeypatch.chdir(tmp_path)
 
     code = run(["config", "check", str(file)])
 

@@ -85,11 +85,13 @@ def test_f6_a_look_says_what_became_of_the_mail(spamd: Spamd, box: Box) -> None:
     assert "1 spam and 0 ham now" in second.out
 
 
-def test_f5_no_accounts_are_said_and_no_fault(spamd: Spamd) -> None:
-    ran = spamd("feedback", "once")
-    assert ran.code == 0
-    assert "no accounts are set" in ran.err
-    assert spamd("feedback", "watch").code == 0
+@pytest.mark.parametrize("command", ["once", "watch"])
+def test_j15_without_accounts_the_settings_are_wrong_and_it_says_what_to_set(
+    spamd: Spamd, command: str
+) -> None:
+    ran = spamd("feedback", command)
+    assert (ran.code, ran.out) == (78, "")
+    assert ran.err.startswith("spamd: feedback.accounts is empty: say where people keep their mail")
 
 
 def test_f4_an_account_out_of_reach_is_trouble(spamd: Spamd, home: Path) -> None:

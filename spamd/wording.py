@@ -1,0 +1,62 @@
+"""What messages have in common: why something failed in words, and secrets hidden.
+
+URLs may hold a password before their host or in their query:
+
+    postgresql://me:p@ss/word@host/db?password=x  →  postgresql://me:********@host/db?password=********
+
+What stands between the first colon and the last @ counts as the password: rather too much is hidden
+than too little.
+"""
+
+import re
+from errno import errorcode
+from os import strerror
+
+HIDDEN = "********"
+
+_PASSWORD = re.compile(r"""(?<=://)([^:\s"']*+):[^\s"']*@""")
+_IN_QUERY = re.compile(
+    r"""([?&][^=&\s"']*(?:pass|pwd|secret|token|key)[^=&\s"']*=)[^&\s"']+""", re.IGNORECASE
+)
+
+TLS_REASONS = {
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not accepted",
+    "KEY_VALUES_MISMATCH": "the key does not belong to the certificate",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "there is no certificate in it",
+    "NO_START_LINE": "there is no certificate in it",
+    "PEM_LIB": "it holds no certificate with its key as PEM text",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the two have no protocol or cipher in common",
+    "UNEXPECTED_EOF_WHILE_READING": "the other side hung up",
+    "UNSUPPORTED_PROTOCOL": "the two have no version of TLS in common",
+    "WRONG_VERSION_NUMBER": "the other side does not speak TLS there",
+}
+"""OpenSSL's names of what people meet with."""
+
+
+def masked_urls(text: str) -> str:
+    """Return a text with the passwords of the URLs in it hidden."""
+    if "://" not in text:
+        return text
+    return _IN_QUERY.sub(rf"\1{HIDDEN}", _PASSWORD.sub(rf"\1:{HIDDEN}@", text))
+
+
+def reason(error: BaseException) -> str:
+    """Return why something failed, in words: no numbers, no names of libraries or classes."""
+    match error:
+        case UnicodeError():
+            return "it is not UTF-8 text"
+        case OSError() if isinstance(of_openssl := getattr(error, "reason", None), str):
+            words = TLS_REASONS.get(of_openssl.upper().replace(" ", "_"))
+            words = words or f"TLS failed: {of_openssl.replace('_', ' ').lower()}"
+            verified = getattr(error, "verify_message", "")
+            return f"{words}: {verified}" if verified else words
+        case OSError(errno=int(number)) if number in errorcode:
+            return strerror(number)
+        case TimeoutError():
+            return "no answer in time"
+        case OSError() if "Multiple exceptions" in str(error):  # of asyncio, one for each address
+            return "none of its addresses answers"
+        case OSError():
+            return error.strerror or str(error)
+        case _:
+            return str(error)
