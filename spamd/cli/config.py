@@ -92,7 +92,7 @@ def check(
     *,
     as_json: JsonOption = False,
 ) -> int:
-    """Say all that is wrong with settings file and variables, and with the files they name."""
+    """Say all that is wrong with the settings and their files."""
     from spamd.settings import check as checked
 
     here = session(context)

@@ -1,6 +1,7 @@
 """Which mail is evaluated: INDEX files, folders, Maildirs, mbox files."""
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,40 @@ def test_folders_are_read_oldest_mail_first_whatever_its_label(tmp_path: Path) -
         ("spam", b"second"),
         ("ham", b"third"),
     ]
+
+
+def dated(number: int, received: str = "") -> str:
+    top = f"Received: from a by b; {received}\n" if received else ""
+    return f"{top}Date: Thu, {1 + number:02} Jan 2026 10:00:00 +0000\nSubject: {number}\n\n"
+
+
+def test_j7_mail_is_tried_in_the_order_in_which_it_came_whatever_its_files_say(
+    tmp_path: Path,
+) -> None:
+    for number in range(20):
+        folder = "spam" if number % 2 else "ham"
+        written(tmp_path / folder / f"{20 - number}.eml", dated(number), at=1000 - number)
+    written(tmp_path / "ham" / "late", dated(0, "Fri, 23 Jan 2026 10:00:00 +0000"), at=1)
+    found = gather([tmp_path / "spam"], [tmp_path / "ham"])
+    subjects = [mail.read().split(b"Subject: ")[1].split()[0] for mail in found]
+    assert subjects == [*(str(number).encode() for number in range(20)), b"0"]
+
+
+@pytest.mark.parametrize("date", [True, False])
+def test_j7_where_one_label_would_come_first_as_a_whole_the_mail_is_mixed(
+    tmp_path: Path, *, date: bool
+) -> None:
+    for number in range(60):
+        folder = "spam" if number < 30 else "ham"
+        text = dated(number % 30 + (0 if number < 30 else 1)) if date else f"Subject: {number}\n\n"
+        written(tmp_path / folder / f"{number}", text, at=100)
+    if date:
+        for number in range(30):
+            written(tmp_path / "spam" / f"{number}", dated(0), at=100)
+    found = gather([tmp_path / "spam"], [tmp_path / "ham"])
+    labels = [mail.label for mail in found]
+    assert sum(one is not other for one, other in pairwise(labels)) > 15
+    assert gather([tmp_path / "spam"], [tmp_path / "ham"]) == found
 
 
 def test_a_maildir_gives_its_messages_but_not_its_housekeeping(tmp_path: Path) -> None:
