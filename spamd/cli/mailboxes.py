@@ -6,7 +6,8 @@ passed over in silence. The kinds:
 
     Maildir      a directory with `cur` or `new`: both are read, `tmp` is not. Its dot-folders
                  (`.Junk`) are separate mailboxes: read only when named.
-    directory    every file in it that is not hidden; its sub-directories likewise.
+    directory    every file in it that is not hidden; its sub-directories likewise. Files may be
+                 compressed (gzip, bzip2, xz, zip).
     mbox         a file that begins with a "From " line and holds more than one message, or is
                  called *.mbox. A message begins at "From address date" behind a blank line, so a
                  sentence that starts with "From" splits nothing; ">From" is unescaped (mboxrd).
@@ -19,13 +20,19 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
+from spamd.cli.packed import FAULTS, unpacked
+
 STDIN = "-"
+
+MANY_FILES = 100_000
+"""More is no mail folder but a disk, or the mail of a whole site."""
 
 LARGEST_BYTES = 128 * 1024 * 1024
 """A larger single message is no mail (servers stop at 50 MB) but would fill the memory."""
@@ -35,6 +42,16 @@ ONE_MESSAGE_BYTES = 256 * 1024
 
 POSTMARK = re.compile(rb"From .*\b\d{1,2}:\d\d\b.*\b\d{4}\b")
 """First line of a message in an mbox: "From address date", the date with a time and a year."""
+
+HEADER = re.compile(
+    rb"^(?:from|to|cc|subject|date|received|message-id|return-path|delivered-to|reply-to|sender"
+    rb"|mime-version|content-type)[ \t]*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A field of which every mail has at least one: all of 8,046 real mails have."""
+
+HEADER_BYTES = 65_536
+BLANK = re.compile(rb"\r*\n\r*\n")
 
 ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
 LOOKS = 3
@@ -66,19 +83,44 @@ def read(paths: Iterable[str]) -> Iterator[Mail | Unreadable]:
             yield from _path(Path(path))
 
 
-def size_bytes(paths: Iterable[str]) -> int | None:
-    """Return the size of all that `read` would yield, for a progress bar; None if unknown."""
-    total = 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much there is to read: files, and their bytes for a progress bar (None: unknown)."""
+
+    files: int
+    size_bytes: int | None
+
+
+def extent(paths: Iterable[str], most: int) -> Extent:
+    """Return how much `read` would read; the files beyond `most` are not looked for."""
+    files = total = 0
+    unknown = False
     for path in paths:
-        if path == STDIN:
-            return None
-        for file in _files(Path(path)):
+        unknown = unknown or path == STDIN
+        for file in () if path == STDIN else _files(Path(path)):
             if isinstance(file, Path):
-                try:
+                files += 1
+                with suppress(OSError):
                     total += file.stat().st_size
-                except OSError:
-                    continue
-    return total
+            if files > most:
+                return Extent(files=files, size_bytes=None)
+    return Extent(files=files, size_bytes=None if unknown else total)
+
+
+def mail_only(found: Iterable[Mail | Unreadable]) -> Iterator[Mail | Unreadable]:
+    """Pass on what is mail, and name what is none: programs, texts, pictures."""
+    for one in found:
+        if isinstance(one, Mail) and one.content and not HEADER.search(_header(one.content)):
+            yield Unreadable(name=one.name, reason="is no mail: no header field of mail is in it")
+        else:
+            yield one
+
+
+def _header(content: bytes) -> bytes:
+    """Return the start of a message through its first blank line, or the first of its lines."""
+    start = content[:HEADER_BYTES].lstrip(b"\r\n")
+    blank = BLANK.search(start)
+    return start if blank is None else start[: blank.start()]
 
 
 def _path(path: Path) -> Iterator[Mail | Unreadable]:
@@ -131,9 +173,14 @@ def _file(path: Path) -> Iterator[Mail | Unreadable]:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 yield Unreadable(name=str(path), reason="not a regular file")
                 return
-            yield from _stream(file, str(path), mbox=path.suffix.lower() in {".mbox", ".mbx"})
+            with unpacked(file, str(path)) as inside:
+                for name, stream in inside:
+                    mbox = Path(name).suffix.lower() in {".mbox", ".mbx"}
+                    yield from _stream(stream, name, mbox=mbox)
     except OSError as error:
         yield Unreadable(name=str(path), reason=_reason(error))
+    except FAULTS as error:
+        yield Unreadable(name=str(path), reason=f"can't be unpacked: {str(error).lower()}")
 
 
 def _opened(path: Path) -> BinaryIO:

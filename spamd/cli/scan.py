@@ -61,7 +61,7 @@ def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
         from spamd.cli.opened import looked_up, named
 
     codes: list[ScanExit] = []
-    size = mailboxes.size_bytes(paths)
+    size = mailboxes.extent(paths, mailboxes.MANY_FILES).size_bytes
     with looked_up(here) as words:
         secret = words.secret()
         with progress("scanning", size) as advance:

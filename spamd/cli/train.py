@@ -1,5 +1,6 @@
 """`spamd train` and `spamd retrain`: lessons given by an admin."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from spamd.cli import mailboxes
-from spamd.cli.exits import Exit
+from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mailboxes import Unreadable
 from spamd.cli.output import counted, json_line, line, note, progress
 from spamd.cli.session import Session, awaited, session
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from spamd.bayes.counts import Totals
     from spamd.cli.extraction import Extracted
     from spamd.cli.opened import Targets
+    from spamd.message.features import Features
     from spamd.settings import Settings
     from spamd.storage.store import Store
 
@@ -39,16 +41,20 @@ NAMED = 20
 class Tally:
     """What became of the mail that a command looked at.
 
-    results   by `training.Result`: learned, relabelled, known, …
+    results       by `training.Result`: learned, relabelled, known, …
+    interrupted   somebody pressed Ctrl-C; what was learned by then stays
     """
 
     examined: int = 0
+    interrupted: bool = False
     results: Counter[str] = field(default_factory=Counter)
     skipped: list[Unreadable] = field(default_factory=list)
 
     @property
     def exit_code(self) -> Exit:
-        """Return done, partly done, or trouble when nothing at all was done."""
+        """Return done, partly done, or trouble when nothing at all was done; interrupted."""
+        if self.interrupted:
+            return Exit.INTERRUPTED
         if not self.skipped:
             return Exit.DONE
         return Exit.PARTLY if self.results.total() else Exit.TROUBLE
@@ -66,17 +72,26 @@ def train(
         list[str], typer.Argument(metavar="PATH", help="Mailboxes or files; - is standard input.")
     ],
     *,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Don't ask, however many files there are.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> int:
     """Teach that mail is spam, or ham.
 
-    PATH is a Maildir, an mbox, a folder of files or one file; nothing in it is changed. A mail that
-    was taught before counts once; under the other label it is corrected exactly. A run that was
-    stopped can simply be run again: it learns what is missing.
+    PATH is a Maildir, an mbox, a folder of files or one file, also compressed (gzip, bzip2, xz,
+    zip); nothing in it is changed. What is no mail is skipped and named. A mail that was taught
+    before counts once; under the other label it is corrected exactly. A run that was stopped can
+    simply be run again: it learns what is missing.
     """
     from spamd.cli.opened import Targets, refuse_terminal
 
     refuse_terminal(context, paths)
+    if not yes and mailboxes.extent(paths, mailboxes.MANY_FILES).files > mailboxes.MANY_FILES:
+        many = f"there are more than {mailboxes.MANY_FILES:,} files in {' '.join(paths)}"
+        if not sys.stdin.isatty():
+            raise UsageProblem(f"{many}; say --yes if all of them are mail", context)
+        typer.confirm(f"{printable(many).capitalize()}. Teach all as {label}?", abort=True)
     wanted = Targets(paths=paths, ids=[], digests=[])
     return awaited(_train(session(context), "train", label, wanted, as_json=as_json))
 
@@ -111,8 +126,10 @@ async def _train(
     async with opened(here) as store:
         before = await store.totals()
         kept = await remembered(store, wanted)
-        found = extracted(mailboxes.read(wanted.paths), here.settings.tokenizer, packed=True)
-        with progress("learning", mailboxes.size_bytes(wanted.paths)) as advance:
+        mails = mailboxes.mail_only(mailboxes.read(wanted.paths))
+        found = extracted(mails, here.settings.tokenizer, packed=True)
+        size = mailboxes.extent(wanted.paths, mailboxes.MANY_FILES).size_bytes
+        with progress("learning", size) as advance:
             tally = await _teach(store, here.settings, label, chain(kept, found), advance)
         after = await store.totals()
         place = store.database.shown
@@ -121,6 +138,8 @@ async def _train(
     else:
         _print(label, tally, place, before, after, here.settings)
         _name_skipped(command, tally.skipped)
+        if tally.interrupted:
+            note(f"spamd {command}: interrupted; run it again to learn what is missing")
     return tally.exit_code
 
 
@@ -131,31 +150,43 @@ async def _teach(
     found: Iterable["Extracted | Unreadable"],
     advance: Callable[[int], None],
 ) -> Tally:
-    """Teach in batches, each one transaction; say how far it came when the database goes away."""
+    """Teach in batches, each one transaction; say how far it came when it is stopped."""
+    from asyncio import CancelledError, current_task
+
     from spamd.cli.opened import actor, trainer
     from spamd.sample import Label
 
     tally = Tally()
     teacher = trainer(store, settings)
-    for batch in _batches(found, settings.training.batch):
-        mails = []
-        for one in batch:
-            if isinstance(one, Unreadable):
-                tally.skip(one)
-            elif not one[1].size_bytes:
-                tally.skip(Unreadable(name=one[0], reason="it is empty"))
-            else:
-                mails.append(one[1])
-        try:
+    try:
+        for batch in _batches(found, settings.training.batch):
+            mails = _taken(batch, tally)
             outcomes = await teacher.train(mails, Label(label), source="cli", actor=actor())
-        except TemporaryError as error:
-            done = counted(tally.results.total(), "mail")
-            raise type(error)(f"{error}; {done} had been dealt with before") from error
-        tally.examined += len(mails)
-        tally.results.update(str(outcome.result) for outcome in outcomes)
-        advance(sum(mail.size_bytes for mail in mails))
-    await teacher.rehearse()
+            tally.examined += len(mails)
+            tally.results.update(str(outcome.result) for outcome in outcomes)
+            advance(sum(mail.size_bytes for mail in mails))
+        await teacher.rehearse()
+    except TemporaryError as error:
+        done = counted(tally.results.total(), "mail")
+        raise type(error)(f"{error}; {done} had been dealt with before") from error
+    except (CancelledError, KeyboardInterrupt):  # Ctrl-C; batches that are done stay
+        tally.interrupted = True
+        if (task := current_task()) is not None:
+            task.uncancel()
     return tally
+
+
+def _taken(batch: list["Extracted | Unreadable"], tally: Tally) -> "list[Features]":
+    """Return the mails of a batch; what is none, or empty, is noted as skipped."""
+    mails = []
+    for one in batch:
+        if isinstance(one, Unreadable):
+            tally.skip(one)
+        elif not one[1].size_bytes:
+            tally.skip(Unreadable(name=one[0], reason="it is empty"))
+        else:
+            mails.append(one[1])
+    return mails
 
 
 def _batches(
@@ -179,6 +210,7 @@ def _as_json(
         "skipped": [{"path": one.name, "reason": one.reason} for one in tally.skipped],
         "before": {"spam": before.spam, "ham": before.ham},
         "corpus": {"spam": after.spam, "ham": after.ham},
+        "interrupted": tally.interrupted,
     }
 
 

@@ -1,13 +1,18 @@
 """Reading mail from files: nothing split wrongly, nothing changed, nothing passed over."""
 
+import bz2
+import gzip
 import io
+import lzma
 import os
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from spamd.cli import mailboxes
-from spamd.cli.mailboxes import Mail, Unreadable, read, size_bytes
+from spamd.cli.mailboxes import Extent, Mail, Unreadable, extent, mail_only, read
 
 MAIL = b"Subject: one\n\nHello \xe2\n"
 
@@ -177,5 +182,77 @@ def test_the_size_of_all_mail_is_known_for_a_progress_bar(maildir: Path) -> None
     (maildir / "new/1.a").write_bytes(MAIL)
     (maildir / "cur/2.b:2,S").write_bytes(MAIL)
 
-    assert size_bytes([str(maildir), str(maildir / "missing")]) == 2 * len(MAIL)
-    assert size_bytes(["-"]) is None
+    both = [str(maildir), str(maildir / "missing")]
+    assert extent(both, 9) == Extent(files=2, size_bytes=2 * len(MAIL))
+    assert extent(both, 1) == Extent(files=2, size_bytes=None)
+    assert extent(["-"], 9) == Extent(files=0, size_bytes=None)
+
+
+POSTMARK = b"From a@b Mon Jan  1 10:00:00 2024\n"
+MBOX = POSTMARK + b"Subject: a\n\na\n\n" + POSTMARK + MAIL
+
+
+@pytest.mark.parametrize(
+    ("ending", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
+)
+def test_j8_compressed_mail_is_read_whatever_it_is_called(
+    tmp_path: Path, ending: str, compress: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / f"a.mbox{ending}").write_bytes(compress(MBOX))
+    (tmp_path / "b").write_bytes(compress(MAIL))
+
+    assert contents(tmp_path) == [b"Subject: a\n\na\n", MAIL, MAIL]
+
+
+def test_j8_each_file_of_a_zip_is_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "mail.zip", "w") as archive:
+        archive.writestr("folder/one.eml", MAIL)
+        archive.writestr("box.mbox", MBOX)
+
+    assert contents(tmp_path) == [MAIL, b"Subject: a\n\na\n", MAIL]
+    assert next(read([str(tmp_path)])).name == f"{tmp_path}/mail.zip/folder/one.eml"
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, None])
+def test_j8_a_broken_archive_is_named(
+    tmp_path: Path, compress: Callable[[bytes], bytes] | None
+) -> None:
+    whole = compress(MAIL * 99) if compress else b"PK\x03\x04 and no more"
+    (tmp_path / "mail").write_bytes(whole[: len(whole) - 9])
+
+    ((name, reason),) = refusals(tmp_path)
+    assert name == str(tmp_path / "mail")
+    assert "can't be unpacked" in reason or "not a gzipped file" in reason
+
+
+def test_j8_an_archive_that_unpacks_without_end_is_too_large_and_never_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mailboxes, "LARGEST_BYTES", 1_000_000)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"Subject: x\n\n" + bytes(3_000_000)))
+
+    assert [reason for _, reason in refusals(tmp_path)] == ["larger than 0 MiB"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        Path("/bin/ls").read_bytes()[:99_999],
+        b"hello\n\nSubject: not a header any more\n",
+        b"HTTP/1.1 200 OK\nServer: x\n\n",
+        b"\x89PNG\r\n\x1a\n" + bytes(99),
+        b"key: value\nother: value\n",
+    ],
+)
+def test_j8_what_is_no_mail_is_named(content: bytes) -> None:
+    (found,) = mail_only([Mail(name="it", content=content)])
+    assert found == Unreadable(name="it", reason="is no mail: no header field of mail is in it")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [MAIL, b"\n\n" + MAIL, b"From a@b Mon Jan 1\nDATE : x\n\n", b"X: y\r\r\nFrom: a\r\r\n\r\r\nb"],
+)
+def test_what_is_mail_passes(content: bytes) -> None:
+    mail = Mail(name="it", content=content)
+    assert list(mail_only([mail])) == [mail]

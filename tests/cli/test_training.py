@@ -1,7 +1,11 @@
 """train, retrain, forget, rollback: what they say, what they exit with, what they leave behind."""
 
 import io
+import os
+import signal
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -254,3 +258,44 @@ def test_d13_status_warns_of_lopsided_training(spamd: Spamd, home: Path) -> None
         spamd("train", "spam", f"spam/{number:02}.eml")
 
     assert "there is little spam: teach more of it" in spamd("status").out
+
+
+def test_j8_files_that_are_no_mail_are_skipped_and_named(spamd: Spamd, home: Path) -> None:
+    (home / "spam" / "note.txt").write_text("hello\n")
+    (home / "spam" / "ls").write_bytes(Path("/bin/ls").read_bytes())
+
+    ran = spamd("train", "spam", "spam")
+
+    assert ran.code == 1
+    assert "learned              12  as spam" in ran.out
+    for name in ("spam/note.txt", "spam/ls"):
+        assert f"spamd train: skipped {name}: is no mail" in ran.err
+
+
+def test_j8_a_run_over_more_files_than_mail_folders_hold_asks_first(
+    spamd: Spamd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spamd.cli.mailboxes.MANY_FILES", 11)
+
+    refused = spamd("train", "spam", "spam")
+    assert (refused.code, "more than 11 files in spam" in refused.err) == (64, True)
+    assert spamd("train", "spam", "spam", "--yes", "--json").json["learned"] == 12
+
+
+def test_j8_ctrl_c_prints_what_was_done_by_then(
+    spamd: Spamd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_size: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    @contextmanager
+    def progress(_title: str, _total: int | None) -> Iterator[Callable[[int], None]]:
+        yield interrupted
+
+    monkeypatch.setattr("spamd.cli.train.progress", progress)
+    ran = spamd("--set", "training.batch=5", "train", "spam", "spam")
+
+    assert ran.code == 130
+    assert "learned               5  as spam" in ran.out
+    assert "5 spam and 0 ham now" in ran.out
+    assert "interrupted; run it again to learn what is missing" in ran.err
