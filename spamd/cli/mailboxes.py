@@ -5,7 +5,8 @@ as `Unreadable` with the reason, so that one bad file never stops a thousand goo
 passed over in silence. The kinds:
 
     Maildir      a directory with `cur` or `new`: both are read, `tmp` is not. Its dot-folders
-                 (`.Junk`) are separate mailboxes: read only when named.
+                 (`.Junk`) are separate mailboxes: read only when named. Symbolic links in it are
+                 not followed: it belongs to somebody, who may link to what he can't read himself.
     directory    every file in it that is not hidden; its sub-directories likewise. Files may be
                  compressed (gzip, bzip2, xz, zip).
     mbox         a file that begins with a "From " line and holds more than one message, or is
@@ -28,8 +29,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spamd.cli.packed import FAULTS, unpacked
+from spamd.files import NotRegularError, open_regular
 
 STDIN = "-"
+
+NOT_REGULAR = "not a regular file"
+"""A FIFO, a device, a socket; in a Maildir also a symbolic link."""
 
 MANY_FILES = 100_000
 """More is no mail folder but a disk, or the mail of a whole site."""
@@ -142,7 +147,7 @@ def _files(path: Path) -> Iterator[Path | Unreadable]:
     except OSError as error:
         yield Unreadable(name=str(path), reason=_reason(error))
         return
-    if any(entry.name in {"cur", "new"} and entry.is_dir() for entry in names):
+    if any(entry.name in {"cur", "new"} and entry.is_dir(follow_symlinks=False) for entry in names):
         yield from _maildir(path)
         return
     for entry in names:
@@ -158,25 +163,31 @@ def _maildir(path: Path) -> Iterator[Path | Unreadable]:
     found: list[Path] = []
     for folder in ("new", "cur"):
         try:
-            found += [Path(entry.path) for entry in os.scandir(path / folder) if entry.is_file()]
+            if (path / folder).is_symlink():
+                yield Unreadable(name=str(path / folder), reason="a symbolic link, not followed")
+                continue
+            entries = [entry for entry in os.scandir(path / folder) if entry.name[0] != "."]
         except FileNotFoundError:
             continue
         except OSError as error:
             yield Unreadable(name=str(path / folder), reason=_reason(error))
+            continue
+        found += [Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
+        for entry in entries:
+            if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False):
+                yield Unreadable(name=entry.path, reason=NOT_REGULAR)
     # The base name begins with the time of delivery, so this is the order in which mail came.
-    yield from sorted((file for file in found if file.name[0] != "."), key=lambda file: file.name)
+    yield from sorted(found, key=lambda file: file.name)
 
 
 def _file(path: Path) -> Iterator[Mail | Unreadable]:
     try:
-        with _opened(path) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                yield Unreadable(name=str(path), reason="not a regular file")
-                return
-            with unpacked(file, str(path)) as inside:
-                for name, stream in inside:
-                    mbox = Path(name).suffix.lower() in {".mbox", ".mbx"}
-                    yield from _stream(stream, name, mbox=mbox)
+        with _opened(path) as file, unpacked(file, str(path)) as inside:
+            for name, stream in inside:
+                mbox = Path(name).suffix.lower() in {".mbox", ".mbx"}
+                yield from _stream(stream, name, mbox=mbox)
+    except NotRegularError:
+        yield Unreadable(name=str(path), reason=NOT_REGULAR)
     except OSError as error:
         yield Unreadable(name=str(path), reason=_reason(error))
     except FAULTS as error:
@@ -185,10 +196,10 @@ def _file(path: Path) -> Iterator[Mail | Unreadable]:
 
 def _opened(path: Path) -> BinaryIO:
     """Open a file; one of a Maildir also under the name that changed flags have given it."""
+    mail = path.parent.name in {"cur", "new"} and (path.parent.parent / "tmp").is_dir()
     for _ in range(LOOKS):
         try:
-            # A FIFO must not wait for its writer.
-            return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+            return open_regular(path, follow=not mail)
         except FileNotFoundError:
             if path.parent.name not in {"cur", "new"}:
                 raise

@@ -1,8 +1,8 @@
-"""A thread for work that blocks and may never return: a mail server, a file system gone away.
+"""Threads for work that blocks and may never return: a mail server, a file system gone away.
 
 The pools of `asyncio` and `concurrent.futures` wait for their threads when a process ends, so one
-call that hangs keeps the process alive. The thread of a `Hand` is waited for `LEAVE_S` at most, and
-keeps nothing alive. The pool that mail is scanned in stays free of it as well.
+call that hangs keeps the process alive. A call of `Hands` is waited for `LEAVE_S` at most once it
+was given up, and keeps nothing alive. The pool that mail is scanned in stays free of it as well.
 """
 
 import asyncio
@@ -19,13 +19,18 @@ LEAVE_S = 2.0
 """How long a call that was given up may take to end."""
 
 
-class Hand:
-    """One thread that makes calls, one after the other."""
+class Hands:
+    """Threads that make calls; one thread makes them one after the other.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: of the threads.
+        count: how many threads, at most; they are started when there is work.
+    """
+
+    def __init__(self, name: str, count: int) -> None:
+        self._name = name
+        self._missing = count
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
 
     async def call(
         self,
@@ -35,7 +40,7 @@ class Hand:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Return what `work` returns in the thread.
+        """Return what `work` returns in a thread.
 
         When we are cancelled `give_up` is called, which may make it end; then it is left alone.
         """
@@ -50,7 +55,7 @@ class Hand:
             raise
 
     async def end(self, last: Callable[[], None]) -> None:
-        """Make one last call, whatever it raises, and end the thread."""
+        """Make one last call, whatever it raises, and end the thread that makes it."""
         future = self._put(last)
         self._calls.put(None)
         done = asyncio.wrap_future(future)
@@ -68,12 +73,19 @@ class Hand:
             except BaseException as error:  # noqa: BLE001 - whoever waits for the future gets it
                 future.set_exception(error)
 
+        if self._missing:
+            self._missing -= 1
+            Thread(target=self._work, name=self._name, daemon=True).start()
         self._calls.put(call)
         return future
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             call()
+
+
+def nothing() -> None:
+    """Give up a call that can't be ended."""
 
 
 def _seen(done: "asyncio.Future[T]") -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from spamd.feedback.folders import surveyed, watched
-from spamd.feedback.hand import Hand
+from spamd.feedback.hand import Hands
 from spamd.feedback.imap_login import Contexts
 from spamd.feedback.imap_session import JUNK_KEYWORDS, ImapSession, Row, Status
 from spamd.feedback.mailbox import (
@@ -65,7 +65,7 @@ class ImapMailbox:
         self.login = login
         self._contexts = contexts or Contexts()
         self._session = ImapSession(account, login, options.timeout_s, self._contexts)
-        self._hand: Hand | None = None
+        self._hand: Hands | None = None
         self._told = 0.0
         self._looked: dict[str, Status] = {}
 
@@ -74,7 +74,7 @@ class ImapMailbox:
         self._session = ImapSession(
             self.account, self.login, self._options.timeout_s, self._contexts
         )
-        self._hand = Hand(f"imap-{self.actor}")
+        self._hand = Hands(f"imap-{self.actor}", 1)
         self._looked = {}
         await self._call(self._session.open)
 

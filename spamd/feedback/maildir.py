@@ -2,8 +2,9 @@
 
 Nothing is written, renamed or touched; reading keeps modification times. A mail is a file in `new`
 or `cur`, called by the part of its name before the flags: that part stays when a client changes
-flags while we look. `tmp` is never read. Sub-folders are the folders beginning with a dot
-(Maildir++, "." between levels) and, where there are none, nested ones (Dovecot's LAYOUT=fs).
+flags while we look. `tmp` is never read, and nothing but regular files (`maildir_files`).
+Sub-folders are the folders beginning with a dot (Maildir++, "." between levels) and, where there
+are none, nested ones (Dovecot's LAYOUT=fs).
 
 A file that was looked at is remembered by a trace of its own, made of its name and of the inode of
 its folder: so a renamed folder is still known, and a restart reads no file twice.
@@ -15,13 +16,14 @@ gap, as with IMAP UIDs.
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
-from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from spamd.feedback.folders import Listed, surveyed, watched
+from spamd.feedback.hand import Hands, nothing
 from spamd.feedback.mailbox import (
     TRACE_BYTES,
     Folder,
@@ -30,16 +32,23 @@ from spamd.feedback.mailbox import (
     MailboxError,
     News,
     Role,
-    decoded,
     header_fields,
     trace,
     unreadable,
+    words,
 )
+from spamd.feedback.maildir_files import Files
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Clock, Cursor, Mailboxes
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 HEADER_BYTES = 64 * 1024
 """Read of each file for its head; the fields we need stand well before that."""
+
+KEYWORDS_BYTES = 64 * 1024
+"""Read of the file with the names of keywords: 26 of them."""
 
 RENAMES = 3
 """How often a file is looked for again under new flags before it counts as gone."""
@@ -80,6 +89,7 @@ class MaildirMailbox:
         options: FeedbackOptions,
         clock: Clock,
         mailboxes: Mailboxes,
+        hands: Hands | None = None,
     ) -> None:
         if account.maildir is None:
             raise ValueError("not a Maildir account")
@@ -92,12 +102,14 @@ class MaildirMailbox:
         self._mailboxes = mailboxes
         self._remembered: dict[str, Remembered] = {}
         self._names: dict[str, Mapping[str, str]] = {}
-        self._stamps: dict[Path, int] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._files = Files(account.maildir)
+        self._hands = hands or Hands("maildir", 1)
 
     async def open(self) -> None:
         """Check that there is a Maildir; what was not saved before is looked at again."""
         self._remembered = {}
-        if not await asyncio.to_thread(os.path.isdir, self.root / "cur"):
+        if not await self._aside(os.path.isdir, self.root / "cur"):
             raise MailboxError(
                 f"{self.root} is no Maildir (it has no cur), or it can't be entered:"
                 " check the path and the rights of the user spamd runs as"
@@ -108,20 +120,20 @@ class MaildirMailbox:
 
     async def folders(self) -> Sequence[Folder]:
         """Return the folders to watch, Junk first."""
-        listed = await asyncio.to_thread(lambda: list(_listed(self.root)))
-        folders = watched(listed, self.account, self._options)
-        self._stamps = await asyncio.to_thread(self._current_stamps, folders)
+        listed = await self._aside(self._listed)
+        folders = await self._aside(watched, listed, self.account, self._options)
+        self._stamps = await self._aside(self._current_stamps, folders)
         return folders
 
     async def survey(self) -> Sequence[tuple[Folder, Role]]:
         """Return all folders that `bootstrap` may read, with what is kept in them."""
-        listed = await asyncio.to_thread(lambda: list(_listed(self.root)))
-        return surveyed(listed, self.account, self._options)
+        listed = await self._aside(self._listed)
+        return await self._aside(surveyed, listed, self.account, self._options)
 
     async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
         """Return what is new in a folder, None for nothing."""
         remembered = self._remembered.get(folder.raw)
-        listing = await asyncio.to_thread(self._list, folder)
+        listing = await self._aside(self._list, folder)
         same_place = cursor is not None and cursor.validity == listing.inode
         if remembered is None or remembered.listing.inode != listing.inode:
             known = await self._known(listing)
@@ -147,7 +159,7 @@ class MaildirMailbox:
         if start is None:
             lay_there = baseline or cursor is not None
             remembered.old = set(listing.names) if lay_there else set()
-            start = await asyncio.to_thread(self._first_cursor, folder, listing, lay_there)
+            start = await self._aside(self._first_cursor, folder, listing, lay_there)
         return News(
             folder=folder,
             keys=keys,
@@ -160,7 +172,7 @@ class MaildirMailbox:
 
     async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
         """Return the heads of some mails; those that vanished are left out."""
-        heads = await asyncio.to_thread(lambda: [self._head(folder, key, cursor) for key in keys])
+        heads = await self._aside(lambda: [self._head(folder, key, cursor) for key in keys])
         remembered = self._remembered.get(folder.raw)
         if remembered is not None:
             remembered.known.update(keys)
@@ -170,7 +182,7 @@ class MaildirMailbox:
         """Return a mail's bytes (of a huge one the start), None when it vanished."""
         limit = self._options.max_message_bytes
         try:
-            read = await asyncio.to_thread(self._read, folder, key, limit)
+            read = await self._aside(self._read, folder, key, limit)
         except OSError as error:
             raise FolderError(f"{key} in {folder.name} can't be read: {error.strerror}") from error
         return None if read is None else read[0]
@@ -182,33 +194,38 @@ class MaildirMailbox:
         while waited < seconds:
             await asyncio.sleep(pause)
             waited += pause
-            if await asyncio.to_thread(self._changed):
+            if await self._aside(self._changed):
                 return
 
-    def _changed(self) -> bool:
-        return any(_modified(path) != stamp for path, stamp in self._stamps.items())
+    async def _aside(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do what may hang: the disk may be another machine's."""
+        return await self._hands.call(nothing, work, *args, **kwargs)
 
-    def _current_stamps(self, folders: Sequence[Folder]) -> dict[Path, int]:
-        paths = [self.root]
-        for folder in folders:
-            paths += [self.root / folder.raw / "new", self.root / folder.raw / "cur"]
-        return {path: _modified(path) for path in paths}
+    def _changed(self) -> bool:
+        return any(self._stamp(raw) != stamp for raw, stamp in self._stamps.items())
+
+    def _current_stamps(self, folders: Sequence[Folder]) -> dict[str, tuple[int, int]]:
+        return {raw: self._stamp(raw) for raw in ["", *(folder.raw for folder in folders)]}
+
+    def _stamp(self, raw: str) -> tuple[int, int]:
+        return self._files.stamp(raw) if raw else (self._files.changed(), 0)
+
+    def _listed(self) -> list[Listed]:
+        try:
+            return self._files.folders()
+        except OSError as error:
+            raise MailboxError(f"{self.root} can't be read: {error.strerror}") from error
 
     def _list(self, folder: Folder) -> Listing:
-        path = self.root / folder.raw
         try:
-            stamp = (_modified(path / "new"), _modified(path / "cur"))
-            names: dict[str, str] = {}
-            for part in ("new", "cur"):
-                for entry in os.scandir(path / part):
-                    if not entry.name.startswith("."):
-                        names[_base(entry.name)] = f"{part}/{entry.name}"
+            stamp = self._files.stamp(folder.raw)
+            names = {_base(name[4:]): name for name in self._files.names(folder.raw)}
             self._names[folder.raw] = names
-            return Listing(inode=path.stat().st_ino, stamp=stamp, names=names)
+            return Listing(inode=self._files.inode(folder.raw), stamp=stamp, names=names)
         except OSError as error:
             raise FolderError(
-                f"folder {folder.name} ({path}) can't be read: {error.strerror}; check the rights"
-                " of the user spamd runs as"
+                f"folder {words(folder.name)} ({self.root / folder.raw}) can't be read:"
+                f" {error.strerror}; check the rights of the user spamd runs as"
             ) from error
 
     async def _known(self, listing: Listing) -> set[str]:
@@ -228,7 +245,7 @@ class MaildirMailbox:
         if lay_there:
             for name in listing.names.values():
                 with contextlib.suppress(OSError):
-                    changed = (self.root / folder.raw / name).stat().st_ctime_ns
+                    changed = self._files.status(folder.raw, name).st_ctime_ns
                     newest = max(newest, changed // 1000 + 1)
         return Cursor(
             account=self.key,
@@ -261,7 +278,7 @@ class MaildirMailbox:
         ]
         if not changed or not self._options.keywords:
             return []
-        keywords = _keywords(self.root / folder.raw)
+        keywords = self._keywords(folder)
 
         def marks(name: str) -> frozenset[str]:
             return frozenset(map(str.lower, _flags(name, keywords))) & JUNK_KEYWORDS
@@ -275,7 +292,7 @@ class MaildirMailbox:
             if read is None:
                 return None
             content, status, name = read
-            flags = _flags(name, _keywords(self.root / folder.raw))
+            flags = _flags(name, self._keywords(folder))
         except OSError as error:
             return unreadable(key, f"{key} in {folder.name} can't be read: {error.strerror}")
         fields = header_fields(content)
@@ -294,6 +311,17 @@ class MaildirMailbox:
             first_look=first_look,
         )
 
+    def _keywords(self, folder: Folder) -> dict[str, str]:
+        """Return the keywords behind the letters a … z of a folder, as Dovecot writes them down."""
+        try:
+            with self._files.open(folder.raw, "dovecot-keywords") as file:
+                lines = file.read(KEYWORDS_BYTES).decode("utf-8", "replace").splitlines()
+        except OSError:
+            return {}
+        pairs = (line.partition(" ") for line in lines)
+        numbers = {str(number): chr(ord("a") + number) for number in range(26)}
+        return {numbers[number]: name for number, _, name in pairs if number in numbers}
+
     def _read(
         self, folder: Folder, key: str, limit: int
     ) -> tuple[bytes, os.stat_result, str] | None:
@@ -307,44 +335,11 @@ class MaildirMailbox:
             if key not in names:
                 return None
             try:
-                with (self.root / folder.raw / names[key]).open("rb") as file:
+                with self._files.open(folder.raw, names[key]) as file:
                     return file.read(limit), os.fstat(file.fileno()), names[key]
             except FileNotFoundError:
                 names = self._list(folder).names  # its flags changed, and with them its name
         return None
-
-
-def _listed(root: Path) -> Iterator[Listed]:
-    yield Listed(name="INBOX", raw=".", attributes=frozenset(), delimiter=".")
-    try:
-        entries = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
-    except OSError as error:
-        raise MailboxError(f"{root} can't be read: {error.strerror}") from error
-    dotted = [name for name in entries if name.startswith(".") and _holds_mail(root / name)]
-    for name in dotted:
-        yield Listed(name=decoded(name[1:]), raw=name, attributes=frozenset(), delimiter=".")
-    if not dotted:
-        for cur in sorted(root.glob("*/**/cur")):
-            raw = str(cur.parent.relative_to(root))
-            yield Listed(name=decoded(raw), raw=raw, attributes=frozenset(), delimiter="/")
-
-
-def _holds_mail(path: Path) -> bool:
-    """Return whether a folder has a `cur`; one that can't be entered is reported, not left out."""
-    try:
-        (path / "cur").stat()
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return True
-
-
-def _modified(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _base(name: str) -> str:
@@ -357,16 +352,6 @@ def _flags(name: str, keywords: Mapping[str, str]) -> frozenset[str]:
     return frozenset(
         flag for letter in letters if (flag := FLAG_NAMES.get(letter) or keywords.get(letter))
     )
-
-
-def _keywords(path: Path) -> dict[str, str]:
-    """Return the keywords behind the letters a … z of a folder, as Dovecot writes them down."""
-    try:
-        lines = (path / "dovecot-keywords").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return {}
-    pairs = (line.partition(" ") for line in lines)
-    return {chr(ord("a") + int(n)): name for n, _, name in pairs if n.isdigit() and int(n) < 26}
 
 
 def _file_trace(inode: int, base: str) -> bytes:

@@ -8,9 +8,10 @@ mail counts once), only waste work.
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from spamd.errors import ConfigError, TemporaryError
+from spamd.feedback.hand import Hands
 from spamd.feedback.imap import ImapMailbox
 from spamd.feedback.imap_login import Contexts
 from spamd.feedback.learn import Tally
@@ -36,17 +37,22 @@ until it seems away. Who watches by IMAP waits for its server most of the time."
 USERS_BYTES = 16 * 1024 * 1024
 """Read of a file of users: a million names."""
 
+LOCAL_HANDS = 8
+"""Threads that read Maildirs: twice `LOCAL_LOOKS`, as some may lie on a disk that is away."""
+
 LEASE = "feedback"
 """The name of the lease in the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all watchers share."""
+    """What all watchers share: memory, time, what TLS needs, and threads that read Maildirs."""
 
     memory: Memory
     clock: Clock
     observer: Observer
+    contexts: Contexts = field(default_factory=Contexts)
+    hands: Hands = field(default_factory=lambda: Hands("maildir", LOCAL_HANDS))
 
 
 class Feedback:
@@ -146,15 +152,20 @@ def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbo
         ConfigError: a file with user names can't be read.
     """
     found: list[Mailbox] = []
-    contexts = Contexts()
     for account in options.accounts:
         if account.maildir:
-            found.append(MaildirMailbox(account, options, around.clock, around.memory.mailboxes))
+            found.append(
+                MaildirMailbox(
+                    account, options, around.clock, around.memory.mailboxes, around.hands
+                )
+            )
             continue
         users = _users(account)
         logins = [(f"{user}{account.master_separator}{account.user}", user) for user in users]
         found += [
-            ImapMailbox(account, options, around.clock, login=login, actor=actor, contexts=contexts)
+            ImapMailbox(
+                account, options, around.clock, login=login, actor=actor, contexts=around.contexts
+            )
             for login, actor in logins or [(account.user, account.user)]
         ]
     return found

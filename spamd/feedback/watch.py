@@ -168,6 +168,7 @@ class Watcher:
     def _first(self, folders: Sequence[Folder]) -> Sequence[Folder]:
         """Return as many folders as may be watched; those left out are told once."""
         most = self._options.max_folders
+        first = [folder for folder in folders if folder.place is not Place.OTHER]
         if len(folders) > most and not self._left_out:
             error = FolderError(
                 f"{len(folders):,} folders, of which {most:,} are watched; name those that matter"
@@ -175,7 +176,11 @@ class Watcher:
             )
             self._observer.failed("folders.left", error, account=self._mailbox.key)
         self._left_out = len(folders) > most
-        return folders[:most]
+        if not self._left_out:
+            return folders
+        others = [folder for folder in folders if folder.place is Place.OTHER]
+        kept = {folder.raw for folder in [*first, *others][:most]}
+        return [folder for folder in folders if folder.raw in kept]
 
     async def _cursors(self) -> dict[str, Cursor]:
         """Return how far each folder was read.

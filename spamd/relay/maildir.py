@@ -7,7 +7,8 @@ folder `.Junk`.
 
 A path may hold {address}, {local} or {domain}: each recipient then has a Maildir of its own. Names
 from the envelope are lower-cased and may hold letters, digits and "._+=-@" only, so that no address
-leads out of the root; others are unknown recipients.
+leads out of the root; others are unknown recipients. A Maildir belongs to its user: nothing is
+written or removed through symbolic links in it.
 """
 
 import asyncio
@@ -38,6 +39,7 @@ _UNKNOWN = reply(550, "5.1.1 No such mailbox here")
 _SYNTAX = reply(501, "5.5.4 Address expected")
 _NO_UTF8 = reply(553, "5.6.7 Address needs SMTPUTF8")
 _NAME = re.compile(r"(?!\.)[a-z0-9._+=@-]{1,200}")
+_MARK = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _numbers = count()
 
 
@@ -157,6 +159,8 @@ class MaildirSession:
     def _prepare(self, folder: FilePath) -> None:
         """Make a Maildir where it is missing and may be made; remove what crashes left in tmp/."""
         parts = [folder / name for name in ("tmp", "new", "cur")]
+        if any(part.is_symlink() for part in parts):
+            raise NotADirectoryError(f"{folder} holds links")
         if not all(part.is_dir() for part in parts):
             if not self._options.maildir_create:
                 raise FileNotFoundError(folder)
@@ -165,7 +169,7 @@ class MaildirSession:
         oldest = time.time() - STALE_S
         for stale in (folder / "tmp").iterdir():
             with suppress(OSError):
-                if stale.stat().st_mtime < oldest:
+                if stale.lstat().st_mtime < oldest:
                     stale.unlink()
 
     def _write(self, outgoing: Outgoing, folders: Sequence[FilePath]) -> str:
@@ -197,9 +201,12 @@ class MaildirSession:
 
     def _junk(self, folder: FilePath) -> FilePath:
         junk = folder / f".{self._options.maildir_junk}"
+        if junk.is_symlink():
+            raise NotADirectoryError(f"{junk} is a link")
         for part in ("tmp", "new", "cur"):
             (junk / part).mkdir(mode=0o700, parents=True, exist_ok=True)
-        (junk / "maildirfolder").touch(mode=0o600)  # Maildir++: marks a folder as one
+        with suppress(OSError):  # Maildir++: marks a folder as one
+            os.close(os.open(junk / "maildirfolder", _MARK, 0o600))
         self._prepare(junk)
         return junk
 

@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import socket
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -256,3 +257,46 @@ def test_j8_what_is_no_mail_is_named(content: bytes) -> None:
 def test_what_is_mail_passes(content: bytes) -> None:
     mail = Mail(name="it", content=content)
     assert list(mail_only([mail])) == [mail]
+
+
+def test_k8_in_a_maildir_only_regular_files_are_mail(maildir: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"root:x:0:0\n")
+    (maildir / "cur/100.a:2,S").write_bytes(MAIL)
+    (maildir / "cur/200.link:2,S").symlink_to(tmp_path / "secret")
+    os.mkfifo(maildir / "cur/300.fifo:2,S")
+    (maildir / "new/400.null").symlink_to("/dev/null")
+    (maildir / "cur/500.folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(maildir / "cur/600.sock"))
+
+    assert contents(maildir) == [MAIL]
+    assert {(Path(name).name, reason) for name, reason in refusals(maildir)} == {
+        ("200.link:2,S", "not a regular file"),
+        ("300.fifo:2,S", "not a regular file"),
+        ("400.null", "not a regular file"),
+        ("600.sock", "not a regular file"),
+    }
+    for file in (maildir / "cur").iterdir():  # also when the shell names them
+        assert contents(file) == ([MAIL] if file.name == "100.a:2,S" else [])
+
+
+def test_k8_links_of_a_folder_of_ones_own_are_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (tmp_path / "mail").write_bytes(MAIL)
+    (folder / "1").symlink_to(tmp_path / "mail")
+    (folder / "2").symlink_to(tmp_path)  # a folder elsewhere is not gone into
+    os.mkfifo(folder / "3")
+
+    assert contents(folder) == [MAIL]
+    assert refusals(folder) == [(str(folder / "3"), "not a regular file")]
+
+
+def test_k8_new_and_cur_that_are_links_lead_nowhere(maildir: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/1").write_bytes(b"secret")
+    (maildir / "new").rmdir()
+    (maildir / "new").symlink_to(tmp_path / "elsewhere")
+    (maildir / "cur/100.a:2,S").write_bytes(MAIL)
+
+    assert contents(maildir) == [MAIL]

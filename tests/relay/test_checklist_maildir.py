@@ -233,3 +233,34 @@ async def test_c18_non_ascii_addresses_need_smtputf8(tmp_path: Path) -> None:
         assert (await talk.say(b"MAIL FROM:" + address)).startswith(b"553 5.6.7 ")
         assert (await talk.say(b"MAIL FROM:" + address + b" SMTPUTF8")).startswith(b"250 ")
         assert (await talk.say(b"RCPT TO:" + address)).startswith(b"250 ")
+
+
+@pytest.mark.parametrize("link", ["new", "tmp", "cur", ".Junk", ".Junk/new", ".Junk/tmp"])
+async def test_k8_nothing_is_written_or_removed_through_links_in_a_maildir(
+    tmp_path: Path, link: str
+) -> None:
+    mail, elsewhere = tmp_path / "mail", tmp_path / "elsewhere"
+    for part in ("new", "cur", "tmp", "elsewhere"):
+        (elsewhere / part).mkdir(parents=True)
+    old = elsewhere / "1.precious"
+    old.write_bytes(b"kept")
+    os.utime(old, (0, 0))
+    (mail / link).parent.mkdir(parents=True, exist_ok=True)
+    (mail / link).symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    async with relay(f"maildir://{mail}", inspector=FakeInspector(SPAM)) as running:
+        talk = await running.talk()
+        answer = await talk.say(b"EHLO client.test")  # 421 when the Maildir itself is no good
+        if answer.startswith(b"250"):
+            answer = await talk.deliver(hello=b"")
+        assert answer.startswith(b"4")
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+async def test_k8_the_mark_of_a_folder_does_not_follow_a_link(tmp_path: Path) -> None:
+    junk = tmp_path / "mail" / ".Junk"
+    junk.mkdir(parents=True)
+    (junk / "maildirfolder").symlink_to(tmp_path / "made")
+    async with relay(f"maildir://{tmp_path}/mail", inspector=FakeInspector(SPAM)) as running:
+        assert (await (await running.talk()).deliver()).startswith(b"250 ")
+    assert not (tmp_path / "made").exists()
