@@ -12,6 +12,7 @@ passed over in silence. The kinds:
     mbox         a file that begins with a "From " line and holds more than one message, or is
                  called *.mbox. A message begins at "From address date" behind a blank line, so a
                  sentence that starts with "From" splits nothing; ">From" is unescaped (mboxrd).
+                 Lines end in LF, CR LF, CR CR LF or CR.
     file         one message as it stands; a leading "From " line is left to the parser.
     -            standard input: one message or an mbox.
 """
@@ -56,8 +57,12 @@ HEADER = re.compile(
 """A field of which every mail has at least one: all of 8,046 real mails have."""
 
 HEADER_BYTES = 65_536
-BLANK = re.compile(rb"\r*\n\r*\n")
 
+POSTMARK_BYTES = 1000
+"""A longer first line is no postmark; looking at it for one would take too long."""
+
+BARE_CR = re.compile(rb"\r(?![\r\n])")
+CR = re.compile(rb"(?<!\r)\r+\n|\r")
 ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
 LOOKS = 3
 """Attempts to find a Maildir message that a mail program is just renaming."""
@@ -123,9 +128,8 @@ def mail_only(found: Iterable[Mail | Unreadable]) -> Iterator[Mail | Unreadable]
 
 def _header(content: bytes) -> bytes:
     """Return the start of a message through its first blank line, or the first of its lines."""
-    start = content[:HEADER_BYTES].lstrip(b"\r\n")
-    blank = BLANK.search(start)
-    return start if blank is None else start[: blank.start()]
+    start = CR.sub(b"\n", content[:HEADER_BYTES]).lstrip(b"\n")
+    return start.partition(b"\n\n")[0]
 
 
 def _path(path: Path) -> Iterator[Mail | Unreadable]:
@@ -223,7 +227,14 @@ def _renamed(path: Path) -> Path | None:
 def _stream(file: BinaryIO, name: str, *, mbox: bool) -> Iterator[Mail | Unreadable]:
     """Yield the messages of an open file: several if it is an mbox."""
     head = file.readline(LARGEST_BYTES)
-    if POSTMARK.match(head):
+    if POSTMARK.match(head[:POSTMARK_BYTES]):
+        if BARE_CR.search(head):  # no line end of this mailbox may be LF: all become it
+            whole = head + file.read(LARGEST_BYTES + 1 - len(head))
+            if len(whole) > LARGEST_BYTES:
+                yield _too_large(name)
+                return
+            file = BytesIO(CR.sub(b"\n", whole))
+            head = file.readline()
         yield from _messages(file, head, name, mbox=mbox)
         return
     content = head + file.read(LARGEST_BYTES + 1 - len(head))
@@ -269,7 +280,7 @@ def _split(rest: Iterable[bytes]) -> Iterator[bytes | None]:
             yield b"".join(lines) if size <= LARGEST_BYTES else None
             lines, size, blank = [], 0, False
             continue
-        blank = line in {b"\n", b"\r\n"}
+        blank = not line.strip(b"\r\n")
         size += len(line)
         if size <= LARGEST_BYTES:
             lines.append(line)
@@ -278,7 +289,7 @@ def _split(rest: Iterable[bytes]) -> Iterator[bytes | None]:
 
 def _delivered(part: bytes) -> bytes:
     """Return a message of an mbox as it was before: "From" unescaped, the mbox's blank line off."""
-    for blank in (b"\r\n\r\n", b"\n\n"):
+    for blank in (b"\r\r\n\r\r\n", b"\r\n\r\n", b"\n\n"):
         if part.endswith(blank):
             part = part[: -len(blank) // 2]
             break

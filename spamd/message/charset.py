@@ -10,10 +10,10 @@ Never raises. The text holds no lone surrogates and no NUL.
 """
 
 import re
-from binascii import Error as BinasciiError
-from binascii import a2b_base64, a2b_qp
 from encodings.aliases import aliases
 from typing import NamedTuple
+
+from spamd.message.transfer import base64, quoted_printable
 
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _NOT_CHARSETS = {
@@ -135,7 +135,7 @@ def _clean(text: str) -> str:
 
 
 _ENCODED = re.compile(  # senders leave `?` and blanks unencoded, but no word starts inside another
-    rb"=\?([!-)+-<>@-~]{0,64})(?:\*[A-Za-z-]{0,64})?\?([bBqQ])\?((?:[^?\t\n=]|=(?!\?[^=])|\?(?!=))*+)\?="
+    rb"=\?([!-)+-<>@-~]{0,64})(?:\*[A-Za-z-]{0,64})?\?([bBqQ])\?((?:[^?\n=]|=(?!\?[^=])|\?(?!=))*+)\?="
 )
 
 
@@ -169,10 +169,5 @@ def _word(data: bytes, label: bytes) -> str:
 
 
 def _payload(encoding: bytes, data: bytes) -> bytes:
-    """Return the bytes of one encoded word; what can't be decoded stays as it is written."""
-    if encoding in b"qQ":
-        return a2b_qp(data, header=True)
-    try:
-        return a2b_base64(data + b"==")
-    except BinasciiError:
-        return data
+    """Return the bytes of one encoded word; what holds none stays as it is written."""
+    return quoted_printable(data, header=True) if encoding in b"qQ" else base64(data) or data

@@ -252,7 +252,13 @@ def test_j8_what_is_no_mail_is_named(content: bytes) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [MAIL, b"\n\n" + MAIL, b"From a@b Mon Jan 1\nDATE : x\n\n", b"X: y\r\r\nFrom: a\r\r\n\r\r\nb"],
+    [
+        MAIL,
+        b"\n\n" + MAIL,
+        b"From a@b Mon Jan 1\nDATE : x\n\n",
+        b"X: y\r\r\nFrom: a\r\r\n\r\r\nb",
+        b"X: y\rFrom: a\r\rb",
+    ],
 )
 def test_what_is_mail_passes(content: bytes) -> None:
     mail = Mail(name="it", content=content)
@@ -300,3 +306,22 @@ def test_k8_new_and_cur_that_are_links_lead_nowhere(maildir: Path, tmp_path: Pat
     (maildir / "cur/100.a:2,S").write_bytes(MAIL)
 
     assert contents(maildir) == [MAIL]
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r\r\n", b"\r"])
+def test_g9_an_mbox_is_split_whatever_ends_its_lines(tmp_path: Path, newline: bytes) -> None:
+    mark = b"From me@example.org  Mon Jul 29 11:28:02 2002\n"
+    text = mark + b"Subject: one\n\nHello\n\n" + mark + b"Subject: two\n\n>From here\n\n"
+    file = tmp_path / "two.mbox"
+    file.write_bytes(text.replace(b"\n", newline))
+
+    first, second = contents(file)
+    assert b"".join(first.split()) == b"Subject:oneHello"
+    assert b"".join(second.split()) == b"Subject:twoFromhere"
+
+
+def test_g9_a_file_without_any_line_end_is_no_mbox(tmp_path: Path) -> None:
+    file = tmp_path / "long.mbox"
+    file.write_bytes(b"From " + b"1:11 " * 100_000)
+
+    assert len(contents(file)) == 1

@@ -4,6 +4,7 @@ import pytest
 
 from spamd.message.features import Features, extract
 from spamd.message.markup import strip_and_prepend
+from spamd.relay.newlines import normalized
 
 from .helpers import mail
 
@@ -144,3 +145,27 @@ def test_two_mails_that_differ_in_an_attachment_only_are_two_mails() -> None:
         b"--b\nContent-Type: application/pdf\nContent-Transfer-Encoding: base64\n\nAAAA\n--b--\n"
     )
     assert extract(raw).digest != extract(raw.replace(b"AAAA", b"AAAB")).digest
+
+
+@pytest.mark.parametrize("raw", MAILS)
+@pytest.mark.parametrize("newline", [b"\r\r\n", b"\r\r\r\n", b"\r"])
+def test_g9_a_file_whose_line_ends_were_converted_twice_is_the_same_mail(
+    raw: bytes, newline: bytes
+) -> None:
+    assert_same_mail(extract(raw), extract(raw.replace(b"\n", newline)))
+
+
+@pytest.mark.parametrize("raw", MAILS)
+def test_g9_a_file_of_mixed_line_ends_is_the_same_mail(raw: bytes) -> None:
+    ends = [b"\n", b"\r\n", b"\r\r\n"]
+    lines = raw.split(b"\n")
+    mixed = b"".join(line + ends[number % 3] for number, line in enumerate(lines[:-1])) + lines[-1]
+    assert_same_mail(extract(raw), extract(mixed))
+
+
+@pytest.mark.parametrize("raw", MAILS)
+def test_g9_a_file_of_cr_cr_lf_has_the_words_that_it_has_by_the_relay(raw: bytes) -> None:
+    twice = raw.replace(b"\n", b"\r\r\n")
+    file, relayed = extract(twice), extract(b"".join(normalized([twice])), arriving=True)
+    assert list(file.texts) == list(relayed.texts)
+    assert file.digest == relayed.digest

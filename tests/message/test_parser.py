@@ -2,8 +2,9 @@ import pytest
 
 from spamd.message.charset import header_text
 from spamd.message.limits import Limits
-from spamd.message.mime import content_type, parameters, transfer_decode
+from spamd.message.mime import content_type, parameters
 from spamd.message.parser import parse
+from spamd.message.transfer import encoding_of, transfer_decode
 
 from .helpers import words
 
@@ -141,7 +142,7 @@ def test_more_parameters_than_any_mail_has_are_not_read() -> None:
 def test_transfer_encodings_give_what_can_be_saved(
     body: bytes, encoding: str, decoded: bytes
 ) -> None:
-    assert transfer_decode(body, encoding) == decoded
+    assert transfer_decode(body, encoding_of(encoding)) == decoded
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfeS\x00", b"Subject: =?utf-8?B?!!!?= x\n\n"])
