@@ -13,6 +13,7 @@ from spamd.message.charset import decode, header_text
 from spamd.message.limits import Limits
 from spamd.message.mime import parameters
 from spamd.message.parser import Message, Part
+from spamd.message.subject import without_marks
 
 _ARMOUR = re.compile(
     r"-----BEGIN (PGP|CERT)[A-Z ]*-----.*?(?:-----END [A-Z ]{3,40}-----|\Z)", re.DOTALL
@@ -35,11 +36,6 @@ _FOOTER = re.compile(
     r"(?:.*(?:\n|$)){1,12}\s*\Z"
 )
 _RULES = ("_" * 30, "-" * 50, "=" * 50)  # one of them begins a footer
-_TAGGED_SUBJECT = re.compile(
-    r"^\s*(?:(?:\[|\*{2,}|\{)\s*(?:(?:spam|junk)(?:mail)?|ham|unsure|bulk)(?![a-z])[^\]}*]{0,20}"
-    r"(?:\]|\*{2,}|\})\s*:?\s*)+",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +86,7 @@ def read(message: Message, limits: Limits = Limits()) -> Reading:  # noqa: B008 
     hidden = reader.normalized(reader.bounded("".join(reader.hidden)))
     found, text = url.cut_out(text)
     return Reading(
-        subject=_TAGGED_SUBJECT.sub("", subject).strip(),
+        subject=without_marks(subject),
         text=text,
         hidden=hidden if not hidden.isspace() else "",
         title=reader.normalized(reader.bounded("".join(reader.titles))),
