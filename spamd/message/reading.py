@@ -8,10 +8,10 @@ uuencoded blocks. Built once per message; tokens, facts, grams and identity are 
 import re
 from dataclasses import dataclass
 
-from spamd.message import html, script, url
+from spamd.message import calendar, html, script, url
 from spamd.message.charset import decode, header_text
+from spamd.message.form import Form, form_of, is_binary, is_markup
 from spamd.message.limits import Limits
-from spamd.message.mime import parameters
 from spamd.message.parser import Message, Part
 from spamd.message.subject import without_marks
 
@@ -27,9 +27,8 @@ _DATA_LINES = re.compile(
 )
 _DATA_SIGNS = bytes(97 if re.match(rb"[A-Za-z0-9+/]", bytes([code])) else 32 for code in range(256))
 _RUN = b"a" * 58  # a line of base64 has 60 to 76 signs, the last one excepted
-_NO_TEXT = ("text/css", "text/javascript", "text/x-vcard", "text/vcard")
-_TEXT_TYPES = ("message/", "text/")
-_CONTROL = re.compile(r"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
+_ENRICHED = ("text/enriched", "text/richtext")
+_PARAM = re.compile(r"<param>[^<]*</param>", re.IGNORECASE)  # RFC 1896: a colour or a font
 _FOOTER = re.compile(
     r"(?:\A|\n)(?:_{30,}|-{50,}|={50,})[ \t]*\n"
     r"(?=(?:.*\n){0,6}?.*(?:[Mm]ailing list|listinfo|[Uu]nsubscribe|lists?@))"
@@ -135,62 +134,54 @@ class _Reader:
 
     def part(self, part: Part) -> None:
         """Read one part as text, or note it as an attachment."""
-        kind = part.content_type
-        disposition = part.first("content-disposition")
-        name = kind.parameters.get("name", "")
-        if disposition is not None:
-            given = parameters(
-                disposition[: self.limits.field_bytes].replace(b"\n", b"").decode("latin_1")
-            )
-            name = given.get("filename", name)
-        if (kind.type.startswith(_TEXT_TYPES) and kind.type not in _NO_TEXT) or self._readable(
-            part, name
-        ):
-            self._text(part)
+        name = part.name()
+        form = form_of(part, name)
+        if form is not None:
+            self._text(part, form)
             if not name:
                 return
         self.attachments.append(
-            Attachment(name=name[:255], type=kind.type, size_bytes=len(part.body))
+            Attachment(name=name[:255], type=part.content_type.type, size_bytes=len(part.body))
         )
 
-    def _readable(self, part: Part, name: str) -> bool:
-        """Tell whether a nameless part without a telling type is text all the same."""
-        if name or part.content_type.type not in (
-            "application/octet-stream",
-            "application/xhtml+xml",
-        ):
-            return False
-        start = part.payload(2048)
-        return b"\0" not in start and len(_CONTROL.findall(start.decode("latin_1"))) * 50 <= len(
-            start
-        )
-
-    def _text(self, part: Part) -> None:
+    def _text(self, part: Part, form: Form) -> None:
         limit = min(self.left, self.limits.part_bytes)
         self.left -= min(limit, len(part.body))
         if len(part.body) > limit:
             self.defects["text cut"] = None
-        kind = part.content_type
-        decoded = decode(part.payload(limit), kind.parameters.get("charset", "")[:64])
+        data = part.payload(limit)
+        label = part.content_type.parameters.get("charset", "")[:64]
+        if form is Form.CARD and calendar.is_card(data):
+            self._card(data, label)
+            return
+        decoded = decode(data, label)
         text = decoded.text
-        self.charsets.append(
-            kind.parameters.get("charset", "").strip().lower()[:40] or decoded.codec
-        )
+        self._charset(label, decoded.codec)
         if decoded.mislabelled:
             self.defects["bad charset"] = None
-        if not text.isascii() or "\x01" <= text[:1] < "\t":
-            start = text[:8192]
-            if len(_CONTROL.findall(start)) * 20 > len(start):
-                self.defects["binary text"] = None
-                return
-        if kind.type.endswith("html") or (
-            kind.main == "text"
-            and text[:256].lstrip()[:9].lower().startswith(("<html", "<!doctype"))
-        ):
+        if (not text.isascii() or "\x01" <= text[:1] < "\t") and is_binary(text):
+            self.defects["binary text"] = None
+            return
+        if form is Form.PAGE or is_markup(text):
+            if part.content_type.type in _ENRICHED:
+                text = _PARAM.sub("", text)
             self._html(text)
         else:
-            self.plain += 1
-            self.texts.append(self._without_data(self.normalized(self.bounded(text))))
+            self._plain(text)
+
+    def _charset(self, label: str, codec: str) -> None:
+        self.charsets.append(label.strip().lower()[:40] or codec)
+
+    def _plain(self, text: str) -> None:
+        self.plain += 1
+        self.texts.append(self._without_data(self.normalized(self.bounded(text))))
+
+    def _card(self, data: bytes, label: str) -> None:
+        card = calendar.read(data, label)
+        self._charset(label, card.codec)
+        self._plain(card.text)
+        for page in card.pages:
+            self._html(page)
 
     def _html(self, text: str) -> None:
         self.pages += 1
