@@ -111,6 +111,9 @@ def _guess(data: bytes) -> Decoded:
     all but made of them.
     """
     codec = "cp1252"
+    text = data.decode("utf_8", "replace")
+    if text.count("\ufffd") * 8 <= len(data.translate(None, _LOW_BYTES)):  # a few broken characters
+        return Decoded(_clean(text), "utf_8", mislabelled=True)
     if _mostly_high(data):
         import chardet  # noqa: PLC0415 - few mails need it, and loading it takes 15 ms
 

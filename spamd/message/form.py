@@ -9,7 +9,7 @@ import re
 from enum import StrEnum
 
 from spamd.message.calendar import is_card
-from spamd.message.parser import Part, is_named_message
+from spamd.message.part import Part, is_named_message
 
 _START_BYTES = 2048
 _NO_TEXT = ("text/css", "text/javascript")

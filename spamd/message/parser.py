@@ -5,13 +5,12 @@ broken content gives a defect, never an exception. It splits, and decodes nothin
 and Content-Transfer-Encoding; texts are decoded by `reading`.
 
 What it takes as readers do: CRLF, CR CR LF, LF and bare CR all end a line; one mbox line (`From …`
-or `>From …`) and indented lines on top are skipped; a line that can't be a header field ends the
-header section; a multipart without its closing delimiter runs to the end, one without any delimiter
-is text; the innermost of several equal boundaries wins. Preamble and epilogue are shown by no
-reader and are not read. A message inside is opened when its type says so or, as an attachment, its
-name (.eml); a multipart that was encoded as a whole is decoded. Of several Content-Type fields
-readers take the first or the last: the one that is a multipart counts, else the first; of
-several transfer encodings that one which the body has.
+or `>From …`) and indented lines on top are skipped; lines that can't be a header field are passed
+over when fields follow them (Dovecot, Thunderbird and GMime do so; what stands there is kept as
+text), else they begin the body; a multipart without its closing delimiter runs to the end, one
+without any delimiter is text; the innermost of several equal boundaries wins. Preamble and
+epilogue are shown by no reader and are not read. A message inside is opened when its type says so
+or, as an attachment, its name (.eml); a multipart that was encoded as a whole is decoded.
 
 An own parser, because the standard library's costs 0.6 to 1.1 ms a message (this one about a
 tenth), recurses over nested parts, and offers no limits.
@@ -19,44 +18,23 @@ tenth), recurses over nested parts, and offers no limits.
 
 import re
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from spamd.message.limits import Limits
 from spamd.message.markup import fields_start
-from spamd.message.mime import PLAIN, ContentType, content_type, disposition_parameters
-from spamd.message.transfer import Encoding, encoding_of, transfer_decode
+from spamd.message.mime import PLAIN, ContentType
+from spamd.message.part import (
+    FIELD,
+    Field,
+    Part,
+    ends_blank,
+    is_named_message,
+    kind_of,
+    strays_at,
+    transfer_encoding_of,
+)
+from spamd.message.transfer import Encoding, transfer_decode
 
-
-class Field(NamedTuple):
-    """One header field; `value` is what follows the colon, folds kept as LF and white space."""
-
-    name: str  # lower case
-    spelled: str  # as written
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One MIME entity without children."""
-
-    fields: tuple[Field, ...]
-    content_type: ContentType
-    encoding: Encoding
-    body: bytes
-    depth: int
-
-    def first(self, name: str) -> bytes | None:
-        """Return the value of the first field of that lower-case name."""
-        return next((field.value for field in self.fields if field.name == name), None)
-
-    def name(self) -> str:
-        """Return the file name of the part, "" when it has none."""
-        return file_name(self.fields, self.content_type)
-
-    def payload(self, limit: int | None = None) -> bytes:
-        """Return the body, transfer-decoded; only its first `limit` encoded bytes when given."""
-        body = self.body if limit is None else self.body[:limit]
-        return transfer_decode(body, self.encoding)
+__all__ = ["Field", "Message", "Part", "parse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +44,7 @@ class Message:
     fields      of the message itself, in order     nested      fields of messages inside this one
     parts       the leaves, in order                containers  types of the multiparts, in order
     size_bytes  of the message as it came           defects     names of what was wrong, distinct
-    topmost     the first value of each field name
+    topmost     the first value of each field name  strays      lines among the fields that are none
     """
 
     fields: tuple[Field, ...]
@@ -77,6 +55,7 @@ class Message:
     size_bytes: int
     defects: tuple[str, ...]
     topmost: dict[str, bytes]
+    strays: tuple[bytes, ...] = ()
 
     def first(self, name: str) -> bytes | None:
         """Return the value of the first field of that lower-case name."""
@@ -87,23 +66,10 @@ class Message:
         return [field.value for field in self.fields if field.name == name]
 
 
-_FIELD = re.compile(rb"([!-9;-~]+)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n?")
 _DASH_LINES = 100_000  # lines looked at because they begin with "--": 0.2 s; a big patch has 10,000
 _CR_RUN = re.compile(rb"(?<!\r)\r+\n")
-_FIELD_BYTES = 16_384  # of a Content-Disposition or Content-Transfer-Encoding that are looked at
 _EMBEDDED = ("message/rfc822", "message/global", "message/news")
-_AS_BASE64 = re.compile(rb"[ \t\n]*+[A-Za-z0-9+/]{4,}={0,2}[ \t]*(?:\n|\Z)")
 _AT_FIELD = re.compile(rb"\s{0,9}[!-9;-~]{1,80}[ \t]*:")
-
-
-def file_name(fields: tuple[Field, ...], kind: ContentType) -> str:
-    """Return the file name that an entity with these fields has."""
-    for field in fields:
-        if field.name == "content-disposition":
-            given = disposition_parameters(field.value[:_FIELD_BYTES])
-            if name := given.get("filename", given.get("name", "")):
-                return name
-    return kind.parameters.get("name", "")
 
 
 def parse(raw: bytes, limits: Limits = Limits()) -> Message:  # noqa: B008 - frozen value
@@ -122,6 +88,7 @@ def parse(raw: bytes, limits: Limits = Limits()) -> Message:  # noqa: B008 - fro
         size_bytes=len(raw),
         defects=tuple(walk.defects),
         topmost={field.name: field.value for field in reversed(walk.fields)},
+        strays=tuple(walk.strays),
     )
 
 
@@ -156,6 +123,7 @@ class _Walk:
         self.parts: list[Part] = []
         self.containers: list[str] = []
         self.nested: list[Field] = []
+        self.strays: list[bytes] = []
         self.defects: dict[str, None] = {}  # ordered set
         self.open: list[tuple[bytes, ...]] = []  # spellings of the open boundaries, outermost first
         self.levels: dict[bytes, int] = {}  # each of them → the innermost multipart that has it
@@ -175,9 +143,10 @@ class _Walk:
                 self.defects["too many parts"] = None
                 return
             self.entities_left -= 1
-            fields, start = self._header(position)
+            fields, start = self._header(position, of_message=top or bool(embedded))
             in_digest = not embedded and bool(self.digest) and self.digest[-1]
-            kind, encoding = self._kind(fields, start, in_digest=in_digest)
+            kind = kind_of(fields, self.limits.field_bytes, in_digest=in_digest)
+            encoding = transfer_encoding_of(fields, self.data, start)
             if top:
                 self.fields, self.content_type, top = fields, kind, False
             elif embedded:
@@ -198,53 +167,39 @@ class _Walk:
                 end, position = self._next(start)
                 self._leaf(fields, kind, encoding, start, end, depth=depth)
 
-    def _kind(
-        self, fields: tuple[Field, ...], start: int, *, in_digest: bool
-    ) -> tuple[ContentType, Encoding]:
-        """Return type and transfer encoding of the entity whose body begins at `start`."""
-        kind: ContentType | None = None
-        encodings: dict[Encoding, None] = {}
-        for field in fields:
-            if field.name == "content-type" and (kind is None or kind.main != "multipart"):
-                found = content_type(field.value[: self.limits.field_bytes])
-                if kind is None or "boundary" in found.parameters:
-                    kind = found
-            elif field.name == "content-transfer-encoding":
-                encodings[encoding_of(field.value[:_FIELD_BYTES].decode("latin_1"))] = None
-        if kind is None:
-            kind = ContentType("message/rfc822") if in_digest else PLAIN  # RFC 2046 §5.1.5
-        if len(encodings) > 1:
-            encoded = _AS_BASE64.match(self.data, start) is not None
-            return kind, next((e for e in encodings if e and (e == "base64") == encoded), "")
-        return kind, next(iter(encodings), "")
-
     def _in_clear(self, start: int) -> bool:
         """Tell whether a message that is said to be base64 begins with a field in clear text."""
         return _AT_FIELD.match(self.data, fields_start(self.data, start)) is not None
 
-    def _header(self, position: int) -> tuple[tuple[Field, ...], int]:
+    def _header(self, position: int, *, of_message: bool) -> tuple[tuple[Field, ...], int]:
         """Return the fields from `position` on and where the body starts."""
-        data, match_field = self.data, _FIELD.match
+        data, match_field = self.data, FIELD.match
         stop = min(len(data), position + self.limits.header_bytes)
         fields: list[Field] = []
-        while (match := match_field(data, position, stop)) is not None:
-            name, value = match.groups()
-            if name.startswith(b"--") and self._level(self._line(position)) is not None:
+        while (match := match_field(data, position, stop)) or (
+            strays := strays_at(data, position, stop, of_message=of_message)
+        ):
+            if match is None:
+                self.strays.append(data[position:strays])
+                position = strays
+                continue
+            name = match[1].decode("ascii")
+            if name.startswith("--") and self._level(self._line(position)) is not None:
                 break
             if len(fields) < self.fields_left:
-                spelled = name.decode("ascii")
-                fields.append(Field(spelled.lower(), spelled, value))
+                fields.append(Field(name.lower(), name, match[2]))
             position = match.end()
         if len(fields) == self.fields_left:
             self.defects["too many fields"] = None
         self.fields_left -= len(fields)
+        if self.strays:
+            self.defects["stray line"] = None
         if data.startswith(b"\n", position):
             return tuple(fields), position + 1
-        if position < len(data):
-            if position >= stop:
-                self.defects["header too long"] = None
-            elif fields and not _ends_blank(fields[-1].value):
-                self.defects["no blank line"] = None
+        if stop <= position < len(data):
+            self.defects["header too long"] = None
+        elif position < len(data) and fields and not ends_blank(fields[-1].value):
+            self.defects["no blank line"] = None
         return tuple(fields), position
 
     def _multipart(
@@ -377,20 +332,7 @@ class _Walk:
         self.nested += inner.fields
         self.nested += inner.nested
         self.parts += inner.parts
+        self.strays += inner.strays
         self.defects |= inner.defects
         if cut:
             self.defects["message cut"] = None
-
-
-def _ends_blank(value: bytes) -> bool:
-    """Tell whether the last line of a folded value is blank: readers take it for the blank line."""
-    _, folded, last = value.rpartition(b"\n")
-    return bool(folded) and not last.strip()
-
-
-def is_named_message(part: Part) -> bool:
-    """Tell whether a part is a message by its file name only."""
-    kind = part.content_type
-    return (kind.main == "application" or kind.type == "text/plain") and (
-        part.name().lower().rstrip(". ").endswith(".eml")
-    )

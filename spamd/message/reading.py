@@ -76,6 +76,8 @@ def read(message: Message, limits: Limits = Limits()) -> Reading:  # noqa: B008 
     subject = reader.normalized(
         header_text((message.first("subject") or b"")[: limits.field_bytes])
     )
+    for lines in message.strays:
+        reader.texts.append(reader.normalized(header_text(lines[: limits.field_bytes])))
     for part in message.parts:
         reader.part(part)
     for field in message.nested:
