@@ -161,6 +161,20 @@ def test_the_settings_file_in_the_current_folder_is_found(tmp_path: Path) -> Non
     assert (found.file, found.settings.relay.workers) == (Path("config/spamd.toml"), 2)
 
 
+def test_j12_the_file_of_the_installation_comes_before_that_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/spamd.toml").write_text("[relay]\nworkers = 2\n")
+    system = tmp_path / "system.toml"
+    system.write_text("[relay]\nworkers = 3\n")
+    monkeypatch.setattr(sources, "SYSTEM_FILE", system)
+
+    found = load(environ={})
+
+    assert (found.settings.relay.workers, found.read_from) == (3, str(system))
+
+
 def test_the_settings_file_of_a_stranger_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

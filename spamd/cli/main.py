@@ -133,7 +133,7 @@ def spamd(
             "--config",
             "-c",
             metavar="FILE",
-            help="Settings file. Else SPAMD_CONFIG, config/spamd.toml, /etc/spamd/spamd.toml.",
+            help="Settings file. Else SPAMD_CONFIG, /etc/spamd/spamd.toml, config/spamd.toml.",
         ),
     ] = None,
     overrides: Annotated[

@@ -50,8 +50,11 @@ def status(
     here = session(context)
     state = awaited(_state(here))
     if as_json:
-        json_line(_as_json(state, here.settings))
+        file = here.configuration.file
+        found = {"settings": str(file.absolute()) if file else None}
+        json_line(found | _as_json(state, here.settings))
     else:
+        line(f"settings     {here.configuration.read_from}")
         _print(state, here.settings)
 
 

@@ -8,9 +8,9 @@ Sources, the strongest first:
     secret files                  a folder of files spamd_section__key, each holding one value: the
                                   folder is SPAMD_SECRETS, CREDENTIALS_DIRECTORY (systemd) or
                                   /run/secrets (Docker, Podman)
-    the settings file             --config, else SPAMD_CONFIG, else config/spamd.toml below the
-                                  current folder if that file belongs to the user, else
-                                  /etc/spamd/spamd.toml; else none
+    the settings file             --config, else SPAMD_CONFIG, else /etc/spamd/spamd.toml, else
+                                  config/spamd.toml below the current folder if that file belongs
+                                  to the user; else none
     defaults
 
 Nothing is guessed and nothing ignored: an unknown key, an unknown SPAMD_ variable, a value of the
@@ -131,6 +131,11 @@ class Configuration:
     settings: Settings
     file: Path | None
     origins: Mapping[str, str]
+
+    @property
+    def read_from(self) -> str:
+        """Return the settings file in words; every command that people look at says it."""
+        return str(self.file.absolute()) if self.file else "none, all defaults"
 
     def origin(self, key: str) -> str:
         """Return where the value of "section.key" comes from: a file, a variable or "default"."""

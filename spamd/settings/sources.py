@@ -46,19 +46,25 @@ Entry = tuple[str, str, str]
 
 
 def settings_file(config: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the file to read: named by the command line, by SPAMD_CONFIG, or found."""
+    """Return the file to read: named by the command line, by SPAMD_CONFIG, or found.
+
+    Where spamd is installed its file comes first, so that who stands in a checkout, as whoever
+    installs from it does, reads and changes what the daemon runs on.
+    """
     if config is not None:
         return config
     if named := environ.get("SPAMD_CONFIG"):
         return Path(named)
+    try:
+        if SYSTEM_FILE.is_file():
+            return SYSTEM_FILE
+    except PermissionError:
+        return SYSTEM_FILE  # reading it says that we may not
     # A stranger's folder must not configure whoever steps into it, least of all root.
     with suppress(PermissionError):
         if LOCAL_FILE.is_file() and LOCAL_FILE.stat().st_uid == os.geteuid():
             return LOCAL_FILE
-    with suppress(PermissionError):  # reading it says that we may not
-        if not SYSTEM_FILE.is_file():
-            return None
-    return SYSTEM_FILE
+    return None
 
 
 def of_file(file: Path | None, known: Mapping[str, Any]) -> Layer:
