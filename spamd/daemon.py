@@ -30,7 +30,7 @@ from spamd.errors import ConfigError
 from spamd.loading import loading
 from spamd.message.facts import SCHEMA
 from spamd.observe.options import MetricsOptions, host_and_port
-from spamd.relay.sockets import open_sockets, probe, require
+from spamd.relay.sockets import open_sockets, probe, require, unbound
 from spamd.settings import Settings
 from spamd.storage.lookup import Lookup
 
@@ -95,7 +95,7 @@ def _probe(options: MetricsOptions, workers: int) -> None:
             probe(host, number)
         except OSError as error:
             where = f"metrics.listen: {host}:{number}"
-            raise ConfigError(f"{where}: {error.strerror or error}") from error
+            raise ConfigError(f"{where}: {unbound(error)}") from error
 
 
 def _rebuilt(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> "Application":

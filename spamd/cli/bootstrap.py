@@ -10,7 +10,7 @@ import typer
 
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.feedback import Quiet, print_tally, service, tally_exit, tally_json
-from spamd.cli.output import json_line, line, note, progress, show
+from spamd.cli.output import fault, json_line, line, progress, show
 from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
@@ -106,7 +106,7 @@ async def _bootstrap(
         )
     else:
         tally_faults, tally.faults = tally.faults, []
-        print_tally(tally, "bootstrap")
+        print_tally(tally)
         tally.faults = tally_faults
         line(f"database       {shown}: {after.spam:,} spam and {after.ham:,} ham now")
     return tally_exit(tally)
@@ -170,8 +170,8 @@ def _print_plan(plan: "Plan") -> None:
         line("one label has no mail, so the other is left out too; --unbalanced learns it alone")
     if not plan.sources:
         line("no sorted mail was found: no Junk, no archive, no answered mail")
-    for fault in plan.faults:
-        note(f"spamd bootstrap: {printable(fault, limit=400)}")
+    for each in plan.faults:
+        fault(printable(each, limit=400))
 
 
 def _plan_json(plan: "Plan") -> list[dict[str, object]]:

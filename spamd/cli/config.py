@@ -8,7 +8,7 @@ import typer
 
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import counted, json_line, line, note
+from spamd.cli.output import counted, fault, json_line, line
 from spamd.cli.session import session
 
 if TYPE_CHECKING:
@@ -106,6 +106,6 @@ def check(
             else f"{counted(len(found.origins), 'setting')} fine"
         )
         line(f"{found.file or 'no settings file, all defaults'}: {what}")
-    for fault in () if as_json else faults:
-        note(f"spamd: {fault}")
+    for each in () if as_json else faults:
+        fault(each)
     return Exit.CONFIG if faults else Exit.DONE

@@ -155,6 +155,7 @@ def load(
     config: Path | None = None,
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    varied: Sequence[str] = (),
 ) -> Configuration:
     """Return the settings from all sources.
 
@@ -162,25 +163,16 @@ def load(
         config: the settings file that the command line names.
         overrides: "section.key=value", as the command line gives them.
         environ: the environment; that of the process by default.
+        varied: what `spamd evaluate --compare` tries; stronger than all else.
 
     Raises:
         ConfigError: one sentence on the first thing that is wrong.
     """
-    found, wrong = read(config, overrides, environ)
-    if found is None:
+    found, wrong = _read(config, overrides, environ, varied)
+    if wrong:
         more = f" (and {len(wrong) - 1} more, see spamd config check)" if len(wrong) > 1 else ""
         raise ConfigError(wrong[0] + more)
     return found
-
-
-def read(
-    config: Path | None = None,
-    overrides: Sequence[str] = (),
-    environ: Mapping[str, str] | None = None,
-) -> tuple[Configuration | None, list[str]]:
-    """Return the settings, or None and all that is wrong with them, one sentence each."""
-    found, wrong = _read(config, overrides, environ)
-    return (None, wrong) if wrong else (found, [])
 
 
 def check(
@@ -202,7 +194,10 @@ def check(
 
 
 def _read(
-    config: Path | None, overrides: Sequence[str], environ: Mapping[str, str] | None
+    config: Path | None,
+    overrides: Sequence[str],
+    environ: Mapping[str, str] | None,
+    varied: Sequence[str] = (),
 ) -> tuple[Configuration, list[str]]:
     environ = os.environ if environ is None else environ
     known = defaults()
@@ -210,7 +205,8 @@ def _read(
     layers: list[Layer] = []
     wrong: list[str] = []
     texts = (
-        sources.overrides(overrides),
+        sources.overrides(varied, "--compare"),
+        sources.overrides(overrides, "--set"),
         sources.variables(environ),
         sources.secret_files(environ),
     )
