@@ -20,7 +20,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -33,6 +32,9 @@ import pytest
 CORPORA = Path(__file__).resolve().parents[3] / "shared" / "corpora"
 """Archives of public mail, beside the checkout; too large and not ours to be part of it."""
 
+CYRUS_ROOT = Path("/usr/local/lib/cyrus-for-tests")
+"""The folder below which `.ci/install-packages` unpacks Cyrus."""
+
 REQUIREMENT_NEEDS = "needs "
 """How the reason of such a skip begins; the closing summary of a run looks for it."""
 
@@ -41,6 +43,13 @@ LOG_TAIL_LINES = 40
 
 class ServerError(Exception):
     """A server did not start, did not answer or did not stop; the text holds the end of its log."""
+
+
+_IMAP_SERVERS = {
+    "sieve": [Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")],
+    "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
+    "cyrus": [CYRUS_ROOT / "usr/sbin/cyrmaster"],
+}
 
 
 def require(name: str) -> None:
@@ -53,7 +62,7 @@ def require(name: str) -> None:
     pytest.skip(f"{REQUIREMENT_NEEDS}{name}: {reason}")
 
 
-def missing(name: str) -> str | None:  # noqa: C901, PLR0911 - one for each name
+def missing(name: str) -> str | None:
     """Return why `name` can't be used here, or None when it can."""
     match name:
         case "postfix":
@@ -65,12 +74,8 @@ def missing(name: str) -> str | None:  # noqa: C901, PLR0911 - one for each name
             return "Exim is started as root only" if os.geteuid() else _absent([exim_program()])
         case "netns":
             return _no_namespaces()
-        case "python3-venv":
-            return _no_python()
-        case "sieve":
-            return _absent([Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")])
-        case "dovecot":
-            return _absent([Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")])
+        case "sieve" | "dovecot" | "cyrus":
+            return _absent(_IMAP_SERVERS[name])
         case "postgresql":
             if postgresql_programs() is None:
                 return "no /usr/lib/postgresql/*/bin/postgres here"
@@ -89,16 +94,6 @@ def _no_namespaces() -> str | None:
         return "root makes network namespaces, with ip of iproute2"
     tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
     return "no network namespaces allowed here" if tried.returncode else None
-
-
-def _no_python() -> str | None:
-    """Return why Debian's Python can't make an environment that uses our packages."""
-    asks = "import ensurepip, sys; print(*sys.version_info[:2])"
-    tried = subprocess.run(
-        ["/usr/bin/python3", "-c", asks], capture_output=True, text=True, check=False
-    )
-    ours = f"{sys.version_info.major} {sys.version_info.minor}\n"
-    return None if tried.stdout == ours else "Debian's python3 is another, or has no venv"
 
 
 def exim_program() -> Path:
