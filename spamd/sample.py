@@ -27,7 +27,7 @@ class Kind(IntFlag):
 
     WORD = 1  # a word of visible text, or a character bigram of a script without spaces
     PAIR = 2  # two adjacent words, "first second"
-    MARKED = 4  # a header word with the mark of its field: "subject:offer"
+    MARKED = 4  # a header word with the mark of its field: "subject=offer"
     TWIN = 8  # the same header word without its mark, where the visible text does not hold it too
     LINK = 16  # hosts, domains and path pieces of URLs, addresses
     SHAPE = 32  # MIME structure, charsets, file-name endings, defects

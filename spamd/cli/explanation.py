@@ -80,7 +80,11 @@ class Disguise:
             return tuple(texts[place] for place in in_order if kinds[place] & kind == kind)
 
         return cls(
-            names=tuple(text.removeprefix("trick:") for text in found(Kind.TRICK) if ":" in text),
+            names=tuple(
+                text.removeprefix("trick:")
+                for text in found(Kind.TRICK)
+                if text.startswith("trick:")
+            ),
             plain=found(Kind.WORD | Kind.TRICK),
             hidden=tuple(
                 text.removeprefix("hidden:")

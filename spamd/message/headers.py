@@ -17,12 +17,13 @@ from typing import NamedTuple
 from spamd.message import script, trace, url
 from spamd.message.charset import header_text
 from spamd.message.limits import Limits
+from spamd.message.marks import OF_FIELD
 from spamd.message.parser import Message
 
 _FOREIGN = re.compile(
     r"x-(?:.*spam|mime-autoconverted|.*virus|.*scan|.*filter|amavis|rspamd|bogosity|crm114|dspam|sa-|asg-|barracuda|ironport|proofpoint"
     r"|forefront|microsoft-|ms-|exchange-|gmail-|gm-|google-|evolution|mozilla-|uid|keywords|status|sieve|dovecot"
-    r"|original-to|delivered-to|envelope|real-to|rcpt-to|apparently-|resent|received|authentic|policyd|greylist|hashcash"
+    r"|front$|original-to|delivered-to|envelope|real-to|rcpt-to|apparently-|resent|received|authentic|policyd|greylist|hashcash"
     r"|virtual|getmail|fetchmail|account-key|imap|pstn|perlmx|mailscanner|mimedefang|pyzor|razor|dcc|rbl|sonic|cron-"
     r"|original(?:-authentic|arrivaltime)|mimetrack|md(?:aemon|remoteip|rcpt|arrival|av|.*lookup)|return-path|cyrus|tuid"
     r"|offlineimap|hmailserver|brightmail|pmx|tm-as|tmase|quarantine|junk|dkim|(?:cm|cnfs|authority)-analysis|eop|incoming)"
@@ -79,7 +80,7 @@ class FieldTokens(NamedTuple):
     ) -> "FieldTokens":
         """Return the tokens of a field of that lower-case name and these words."""
         kept = script.counted(words, longest)
-        return cls(kept, [f"{name[:_MARK]}:{word}" for word in kept], links, shape)
+        return cls(kept, [f"{name[:_MARK]}{OF_FIELD}{word}" for word in kept], links, shape)
 
 
 class HeaderTokens(NamedTuple):
@@ -140,9 +141,9 @@ def _read(name: str, value: bytes, most: int, longest: int) -> FieldTokens:
     shape: list[str] = []
     if name in _ADDRESSES:
         links, count = _addresses(name, text)
-        shape.append(f"{name}:count:{count.bit_length()}")
+        shape.append(f"count:{name}:{count.bit_length()}")
     elif name in _MARKED_WHOLE:
-        shape.append(f"{name}:{'_'.join(text.split())[:40]}")
+        shape.append(f"mailer:{name}:{'_'.join(text.split())[:40]}")
     elif name == "content-type":
         text = _BOUNDARY.split(text, maxsplit=1)[0]
     elif name == "received":

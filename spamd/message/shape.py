@@ -29,18 +29,18 @@ def link_tokens(links: list[url.Link]) -> list[str]:
     found: list[str] = []
     for link in links:
         if not link.host:
-            found.append(f"url:scheme:{link.scheme[:20]}")
+            found.append(f"scheme:{link.scheme[:20]}")
             continue
-        found += (f"url:{link.host[-56:]}", f"url:@{url.registrable_domain(link.host)[-56:]}")
-        found += [f"url:{piece}" for piece in link.pieces]
+        found += (f"url:{link.host[-56:]}", f"domain:{url.registrable_domain(link.host)[-56:]}")
+        found += [f"path:{piece}" for piece in link.pieces]
         if link.port:
-            found.append(f"url:port:{link.port[:5]}")
+            found.append(f"port:{link.port[:5]}")
         if link.is_address:
-            found.append("url:address")
+            found.append("link:address")
         if link.user:
-            found.append("url:user")
+            found.append("link:user")
         if link.scheme != "http":
-            found.append(f"url:scheme:{link.scheme}")
+            found.append(f"scheme:{link.scheme}")
     return found
 
 

@@ -2,7 +2,8 @@
 
 Words keep their case; header words come marked by their field and, as a twin, without the mark,
 because marks help a head that looks at few words and split the counts of one that uses all.
-Adjacent words give pairs, made as numbers only (see `tokens`).
+Adjacent words give pairs, made as numbers only (see `tokens`). Whatever else is made has a mark
+that no text of a mail can spell (see `marks`).
 
 A message with more distinct tokens than the limit keeps, of its words and pairs, the first ones
 as a reader meets them for one half of the room, and of the rest those with the smallest ids for

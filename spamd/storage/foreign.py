@@ -6,7 +6,8 @@
     rspamd        statistics in redis           likewise
 
 The words of another tokeniser are only partly ours. Marks of header words are translated where both
-programs know the field; other words come in as they are, and those that never turn up in mail again
+programs know the field; other words with a mark are left out, because they could be spelled like
+tokens that we make. Plain words come in as they are, and those that never turn up in mail again
 fall to `prune`.
 """
 
@@ -19,10 +20,11 @@ from hashlib import blake2b
 import numpy as np
 
 from spamd.message.identity import DIGEST_BYTES
+from spamd.message.marks import OF_FIELD, maker
 from spamd.storage.tallies import Tally
 
-MARKS = {"subj:": "subject:", "head:": "", "rtrn:": "", "rcvd:": "", "mime:": ""}
-"""Marks of bogofilter and what they are here; "" words of fields that we do not count."""
+FIELDS = {"subj": "subject", "subject": "subject", "from": "from", "to": "to"}
+"""Marks of bogofilter and SpamBayes, and the header field that each stands for."""
 
 HASHES_ONLY = (
     "holds hashes instead of words, so nothing of it can be taken over; teach the mail itself"
@@ -101,10 +103,13 @@ def _bogofilter(lines: Iterable[str]) -> tuple[int, int, list[tuple[str, int, in
 
 
 def _translated(word: str) -> str:
-    for theirs, ours in MARKS.items():
-        if word.startswith(theirs):
-            return ours + word.removeprefix(theirs) if ours else ""
-    return word
+    """Return a word as we spell it, "" when it is none of ours."""
+    mark, colon, rest = word.partition(":")
+    if maker(rest if colon else word) != "word":
+        return ""
+    if not colon:
+        return word
+    return f"{FIELDS[mark]}{OF_FIELD}{rest}" if mark in FIELDS and rest else ""
 
 
 def _is_csv_head(line: str) -> bool:
@@ -116,7 +121,7 @@ def _spambayes(lines: Iterable[str]) -> tuple[int, int, list[tuple[str, int, int
     rows: Iterator[list[str]] = csv.reader(line for line in lines if line.strip())
     ham, spam = (int(column) for column in next(rows))
     counts = [
-        (row[0], int(row[2]), int(row[1]))
+        (_translated(row[0]), int(row[2]), int(row[1]))
         for row in rows
         if len(row) == 3 and row[1].isdigit() and row[2].isdigit()
     ]

@@ -46,19 +46,19 @@ def test_a1_an_unknown_charset_label_is_a_token() -> None:
 def test_a2_header_fields_that_break_the_standard_library_do_no_harm(field: str) -> None:
     raw = f"From: a@example.org\n{field}\nSubject: kept\n\nvisible words".encode()
     assert {"visible", "words"} <= words(raw)
-    assert "subject:kept" in tokens(raw)
+    assert "subject=kept" in tokens(raw)
 
 
 def test_a3_an_encoded_word_with_a_tab_inside_is_plain_text() -> None:
     raw = b"Subject: =?ISO-8859-1?Q\t?compl=E9ter=20?= d\xc3\xa9j\xc3\xa0\n\nx"
-    assert "subject:déjà" in tokens(raw)
+    assert "subject=déjà" in tokens(raw)
 
 
 def test_a4_a_character_cut_across_two_encoded_words_is_whole() -> None:
     data = "Grüße".encode()
     first, second = (base64.b64encode(piece).decode() for piece in (data[:3], data[3:]))
     raw = mail("x", f"Subject: =?utf-8?B?{first}?=\n =?utf-8?B?{second}?=")
-    assert "subject:Grüße" in tokens(raw)
+    assert "subject=Grüße" in tokens(raw)
 
 
 def test_a4_white_space_between_encoded_words_is_dropped_but_kept_next_to_text() -> None:
@@ -69,7 +69,7 @@ def test_a4_white_space_between_encoded_words_is_dropped_but_kept_next_to_text()
 def test_a5_a_raw_8_bit_header_stays_as_it_is_when_fields_are_spliced_in() -> None:
     raw = b"Subject: gr\xfc\xdfe =?utf-8?Q?=C3=A4?= " + b"\xff" * 900 + b"\n\nbody"
     assert strip_and_prepend(raw, b"X-Spam-Flag: YES\n") == b"X-Spam-Flag: YES\n" + raw
-    assert {"subject:grüße"} <= tokens(b"Subject: gr\xfc\xdfe\n\nbody")
+    assert {"subject=grüße"} <= tokens(b"Subject: gr\xfc\xdfe\n\nbody")
 
 
 def test_a6_8_bit_text_in_the_preamble_changes_nothing() -> None:
@@ -126,7 +126,7 @@ def test_a10_a_header_that_ends_at_the_delimiter_has_its_body_recognised() -> No
 
 def test_a10_the_last_header_field_counts_without_any_line_end() -> None:
     raw = b"From: a@example.org\nSubject: last"
-    assert "subject:last" in tokens(raw)
+    assert "subject=last" in tokens(raw)
 
 
 def test_a11_the_first_body_line_is_no_header_field() -> None:
@@ -286,7 +286,7 @@ def test_a22_utf_16_text_is_decoded(codec: str) -> None:
         "Content-Transfer-Encoding: base64",
     )
     assert {"Grüße", "Händler"} <= words(raw)
-    assert {"subject:Angebot", "subject:für"} <= tokens(raw)
+    assert {"subject=Angebot", "subject=für"} <= tokens(raw)
 
 
 @pytest.mark.parametrize(

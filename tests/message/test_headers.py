@@ -11,7 +11,7 @@ from .helpers import mail, of_kind, tokens
 def test_addresses_give_the_address_the_domain_and_their_number() -> None:
     found = tokens(mail("x", "Cc: Eve <Eve@Shop.example.co.uk>, adam@example.com"))
     assert {"cc:eve@shop.example.co.uk", "cc:@example.co.uk", "cc:@example.com"} <= found
-    assert {"from:ann@example.org", "from:@example.org", "cc:count:2", "from:Ann"} <= found
+    assert {"from:ann@example.org", "from:@example.org", "count:cc:2", "from=Ann"} <= found
 
 
 def test_the_names_of_fields_are_tokens_as_they_are_spelled() -> None:
@@ -21,7 +21,7 @@ def test_the_names_of_fields_are_tokens_as_they_are_spelled() -> None:
 
 def test_of_a_message_id_only_the_host_is_used() -> None:
     found = tokens(mail("x", "Message-ID: <20020822.abc@mail.example.com>"))
-    assert {"message-id:mail", "message-id:example", "message-id:com"} <= found
+    assert {"message-id=mail", "message-id=example", "message-id=com"} <= found
     assert not any("abc" in token for token in found)
     for without_host in ("<20020822.abc>", "abc", "<abc@>"):
         found = tokens(mail("x", f"Message-ID: {without_host}"))
@@ -29,8 +29,8 @@ def test_of_a_message_id_only_the_host_is_used() -> None:
     found = tokens(
         mail("x", "Message-ID: <abc@mail.example.com> (added by postmaster@relay.example)")
     )
-    assert "message-id:mail" in found
-    assert "message-id:added" not in found
+    assert "message-id=mail" in found
+    assert "message-id=added" not in found
 
 
 def test_of_a_date_only_the_zone_is_used() -> None:
@@ -55,7 +55,7 @@ def test_a_boundary_gives_its_pattern() -> None:
 
 def test_a_mailer_is_one_token_beside_its_words() -> None:
     found = tokens(mail("x", "X-Mailer: The Bat! 1.52"))
-    assert {"x-mailer:The_Bat!_1.52", "x-mailer:Bat!"} <= found
+    assert {"mailer:x-mailer:The_Bat!_1.52", "x-mailer=Bat!"} <= found
 
 
 def test_missing_fields_are_tokens() -> None:
@@ -122,4 +122,4 @@ def test_senseless_limits_are_refused(wrong: dict[str, int]) -> None:
 
 def test_a_field_gives_a_bounded_number_of_words() -> None:
     raw = mail("x", "X-Long: " + " ".join(f"w{n}x" for n in range(1000)))
-    assert sum(token.startswith("x-long:") for token in tokens(raw)) == Limits().field_words
+    assert sum(token.startswith("x-long=") for token in tokens(raw)) == Limits().field_words

@@ -24,7 +24,7 @@ REST = f"Subject: Offer\nContent-Type: text/html\nContent-Transfer-Encoding: bas
 def test_g8_fields_behind_a_line_that_is_none_are_read(stray: str) -> None:
     raw = f"From: a@example.org\n{stray}\n{REST}".encode()
     assert words(raw) >= {"cheap", "pills"}
-    assert {"subject:Offer", "from:a@example.org"} <= tokens(raw)
+    assert {"subject=Offer", "from:a@example.org"} <= tokens(raw)
     assert "stray line" in extract(raw).defects or stray.startswith(" ")
     inner = multipart(f"Content-Type: message/rfc822\n\nFrom: a@b.example\n{stray}\n{REST}")
     assert words(inner) >= {"cheap", "pills"}
@@ -32,8 +32,8 @@ def test_g8_fields_behind_a_line_that_is_none_are_read(stray: str) -> None:
 
 @pytest.mark.parametrize("sign", ["\ufeff", "\x00", "\x01\x02"])
 def test_g8_a_field_behind_signs_that_are_none_is_read(sign: str) -> None:
-    assert {"subject:Offer"} <= tokens(f"{sign}{REST}".encode())
-    assert {"subject:Offer"} <= tokens(f"From: a@example.org\n{sign}{REST}".encode())
+    assert {"subject=Offer"} <= tokens(f"{sign}{REST}".encode())
+    assert {"subject=Offer"} <= tokens(f"From: a@example.org\n{sign}{REST}".encode())
 
 
 def test_g8_fields_of_a_part_behind_a_line_that_is_none_are_read() -> None:

@@ -154,8 +154,8 @@ def test_links_give_their_peculiarities_as_tokens() -> None:
             "<a href='mailto:Bob@Shop.example'>m</a>"
         )
     )
-    assert {"url:user", "url:address", "url:port:99", "url:scheme:cid", "url:scheme:tel"} <= found
-    assert {"url:shop.example", "url:bob", "url:scheme:mailto"} <= found
+    assert {"link:user", "link:address", "port:99", "scheme:cid", "scheme:tel"} <= found
+    assert {"url:shop.example", "path:bob", "scheme:mailto"} <= found
 
 
 def test_addresses_in_the_text_are_tokens() -> None:
