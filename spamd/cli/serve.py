@@ -13,5 +13,4 @@ def serve(context: typer.Context) -> int:
     """
     from spamd.daemon import serve as run
 
-    found = session(context).configuration
-    return run(found.settings, found.read_from)
+    return run(session(context).settings)

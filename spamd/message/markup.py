@@ -1,20 +1,52 @@
 """Our header fields: rendered, and spliced into the original bytes. Nothing is ever re-serialised.
 
-`strip_and_prepend` removes every `X-Spam-*` field of the header section (a stranger may have put
-them there) and places our block on top; every other byte stays. It works on messages as
+`strip_and_prepend` removes every field that any reader may take for one of ours (a stranger may
+have put them there) and places our block on top; every other byte stays. It works on messages as
 they are meant, not dot-stuffed, with CRLF and with LF.
+
+Readers don't agree where a header section ends. Postfix, Cyrus and Python end it at the first line
+that is no field, Dovecot goes on to the first empty line, and names with signs that no name may
+hold are names to some. So all lines before the first empty line count as header here, and a name is
+read without the signs that are none. Behind the empty line nothing is touched.
+
+What stands in front of the first field (a byte order mark, an mbox line, indented lines, lines that
+are no field) is kept. Our block stands where all readers find it, and ends no header section: in
+front of it all, but behind an mbox line, which counts as one on top only. Indented lines would
+continue our last field, and in front of us they end Postfix's header section: they get a field of
+their own to continue.
 """
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-_FIELD = re.compile(rb"[!-9;-~]+[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z)")
-_START = re.compile(rb"[!-9;-~]+[ \t]*:")
-_OURS = re.compile(rb"x-spam-[!-9;-~]*[ \t]*:", re.IGNORECASE)
-_BLANK = re.compile(rb"\r?\n")
+CARRIER = b"X-Front:"
+"""The field that indented lines in front of the header section continue once we stand there."""
+
+_NO_SIGNS = b"".join(bytes([code]) for code in range(256) if not 32 < code < 127)
+"""Octets that no field name may hold (RFC 5322 §2.2), but for the colon."""
+
+_LOWER = bytes(range(256)).lower()
+_NO_NAME = rb"(?:[^!-~\r\n]|\r?\n[ \t])*+"  # inside a name: folded, too
+_FORGED = re.compile(
+    rb"(?<![^\r\n])[^!-~\r\n]*+" + _NO_NAME.join([bytes([c]) for c in b"x-spam-"]), re.IGNORECASE
+)
+_NO_TEXT = rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|[\x00-\x08\x0b\x0c\x0e-\x1f])*+"
+_FIELD = re.compile(_NO_TEXT + rb"[!-9;-~]++[ \t]*+:")
+HEADER_NAMES = (
+    rb"(?:content-[a-z-]{1,40}+|x-[!-9;-~]{1,60}+|arc-[a-z-]{1,40}+|list-[a-z-]{1,40}+"
+    rb"|subject|from|to|cc|date|sender|reply-to|received(?:-spf)?|message-id|mime-version|return-path"
+    rb"|delivered-to|references|in-reply-to|dkim-signature|authentication-results|user-agent)"
+)
+"""Names of fields that no sentence begins with: behind lines that are no field they tell a header
+section from a text."""
+
+_ANY_FIELD = re.compile(rb"(?<![^\r\n])" + _NO_TEXT + HEADER_NAMES + rb"[ \t]*+:", re.IGNORECASE)
+_REST = re.compile(rb"[^\r\n]*+(?:(?:\r\n?|\n)[ \t][^\r\n]*+)*+(?:\r\n?|\n|\Z)")
+_MBOX_LINE = re.compile(rb">*From [^\n]*\n")
+_START = re.compile(rb"[!-9;-~]++[ \t]*+:")
 _BEFORE = re.compile(  # an mbox line, and indented lines that readers pass over to find the fields
-    rb"(?:>?From [^\n]*\n)?(?:(?:[ \t][^\n]*\n)+(?=[!-9;-~]+[ \t]*:))?"
+    rb"(?:>*From [^\n]*\n)?(?:(?:[ \t][^\n]*\n)++(?=[!-9;-~]++[ \t]*+:))?"
 )
 _NAME = re.compile(r"[!-9;-~]{1,60}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")
@@ -23,54 +55,80 @@ _LONGEST = 900  # RFC 5322 §2.1.1: must not exceed 998; a word beyond is cut
 _WORD_BYTES = 42  # of UTF-8 in one encoded word: 56 of base64 + 12 signs ≤ 75 (RFC 2047 §2)
 
 
-def header_end(data: bytes) -> int:
-    """Return where the body starts: behind the blank line, or at the first line that is no field.
-
-    It is `len(data)` when the header section has not ended within `data`.
-    """
-    position = _skip_fields(data, fields_start(data))
-    blank = _BLANK.match(data, position)
-    return position if blank is None else blank.end()
-
-
 def fields_start(data: bytes, position: int = 0) -> int:
     """Return where the fields start: behind an mbox line and indented lines, if there are some."""
     before = _BEFORE.match(data, position)
     return position if before is None else before.end()
 
 
-def _skip_fields(data: bytes, position: int) -> int:
-    match_field = _FIELD.match
-    while (match := match_field(data, position)) is not None:
-        position = match.end()
-    return position
-
-
 def strip_and_prepend(head: bytes, block: bytes) -> bytes:
-    """Return `head` without its `X-Spam-*` fields and with `block` in front of its fields.
+    """Return `head` without what may pass for an `X-Spam-*` field, and with `block` in front.
 
-    `head` is the start of a message through at least the end of its header section. An mbox
-    line or an indented line on top stays there: behind our fields it would end the header section,
-    or continue our last field.
-    A message without any field gets a blank line behind the block.
+    `head` is the start of a message through at least the empty line behind its header section.
+    A message without any field gets an empty line behind the block: else a body that begins with
+    white space would continue our last field, and one that looks like a field be taken for one.
     """
-    top = position = fields_start(head)
-    if head.lower().find(b"x-spam-") < 0 and (top == len(head) or _START.match(head, top)):
+    end = _header_end(head)
+    mbox_line = _MBOX_LINE.match(head, 0, end)
+    top = 0 if mbox_line is None else mbox_line.end()
+    forged = b"x-spam-" in head[:end].translate(_LOWER, _NO_SIGNS)
+    if not forged and (top == end or _START.match(head, top)):
         return head[:top] + block + head[top:]  # the usual case: nothing to strip
-    pieces = [head[:top], block]
-    kept = top
-    match_field, ours = _FIELD.match, _OURS.match
-    while (match := match_field(head, position)) is not None:
-        if ours(head, position) is not None:
-            pieces.append(head[kept:position])
-            kept = match.end()
-        position = match.end()
-    if position == top < len(head) and block and _BLANK.match(head, top) is None:
-        # no header section: without a blank line a body that begins with white space would continue
-        # our last field, and one that looks like a field would be taken for one
-        pieces.append(b"\r\n" if block.endswith(b"\r\n") else b"\n")
-    pieces.append(head[kept:])
-    return b"".join(pieces)
+    if block and top < end and not (_START.match(head, top) or _ANY_FIELD.search(head, top, end)):
+        return head[:top] + block + (b"\r\n" if block.endswith(b"\r\n") else b"\n") + head[top:]
+    if block and head[top : top + 1] in (b" ", b"\t"):
+        block += CARRIER + (b"\r\n" if block.endswith(b"\r\n") else b"\n")
+    return b"".join([head[:top], block, _without_ours(head, top, end), head[end:]])
+
+
+def _header_end(head: bytes) -> int:
+    """Return where the first empty line begins, `len(head)` if there is none."""
+    if head.startswith((b"\n", b"\r\n")):
+        return 0
+    ends = [at + 1 for mark in (b"\n\r\n", b"\n\n") if (at := head.find(mark)) >= 0]
+    return min(ends, default=len(head))
+
+
+def _without_ours(head: bytes, start: int, end: int) -> bytes:
+    """Return a piece of the header section without what may pass for one of our fields."""
+    kept: list[bytes] = []
+    for first, last in _forged(head, start, end):
+        kept.append(head[start:first])
+        start = last
+    return b"".join([*kept, head[start:end]])
+
+
+def _forged(head: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield where lines begin and end, with their folds, that may pass for fields of ours."""
+    fold_end, in_field = start, False  # of the last line looked at because one of its folds was
+    done = start
+    for match in _FORGED.finditer(head, start, end):
+        first = match.start()
+        if first < done:
+            continue
+        if head[first] in b" \t":  # a fold of a real field is text of that field
+            if first >= fold_end:
+                line = _line_of(head, done, first)
+                fold_end = _logical_end(head, line, end)
+                in_field = _FIELD.match(head, line) is not None
+            if in_field:
+                continue
+        last = _logical_end(head, first, end)
+        if head.find(b":", match.end(), last) >= 0:
+            yield first, last
+            done = last
+
+
+def _line_of(head: bytes, start: int, fold: int) -> int:
+    """Return where the line begins that the folded line at `fold` belongs to."""
+    while fold > start and head[fold] in b" \t":
+        fold = max(start, head.rfind(b"\n", start, fold - 1) + 1)
+    return fold
+
+
+def _logical_end(head: bytes, start: int, end: int) -> int:
+    rest = _REST.match(head, start, end)
+    return end if rest is None else rest.end()
 
 
 def render(fields: Sequence[tuple[str, str]], newline: bytes) -> bytes:

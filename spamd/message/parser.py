@@ -26,6 +26,7 @@ from spamd.message.part import (
     FIELD,
     Field,
     Part,
+    came_with,
     ends_blank,
     is_named_message,
     kind_of,
@@ -198,7 +199,7 @@ class _Walk:
             return tuple(fields), position + 1
         if stop <= position < len(data):
             self.defects["header too long"] = None
-        elif position < len(data) and fields and not ends_blank(fields[-1].value):
+        elif position < len(data) and came_with(fields) and not ends_blank(fields[-1].value):
             self.defects["no blank line"] = None
         return tuple(fields), position
 

@@ -5,9 +5,11 @@ counts, else the first; of several transfer encodings that one which the body ha
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from spamd.message.markup import HEADER_NAMES
 from spamd.message.mime import PLAIN, ContentType, content_type, disposition_parameters
 from spamd.message.transfer import Encoding, encoding_of, transfer_decode
 
@@ -16,13 +18,7 @@ FIELD = re.compile(_NO_SIGNS + rb"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)
 """A header field, maybe behind signs that no name can hold: a byte order mark, a NUL."""
 
 _STRAYS = rb"(?:(?!--)[^\n]++\n){1,20}?(?=" + _NO_SIGNS
-_MESSAGE_STRAYS = re.compile(  # only names that no sentence begins with
-    _STRAYS + rb"(?:content-[a-z-]{1,40}+|x-[!-9;-~]{1,60}+|arc-[a-z-]{1,40}+|list-[a-z-]{1,40}+"
-    rb"|subject|from|to|cc|date|sender|reply-to|received(?:-spf)?|message-id|mime-version|return-path"
-    rb"|delivered-to|references|in-reply-to|dkim-signature|authentication-results|user-agent)"
-    rb"[ \t]*+:)",
-    re.IGNORECASE,
-)
+_MESSAGE_STRAYS = re.compile(_STRAYS + HEADER_NAMES + rb"[ \t]*+:)", re.IGNORECASE)
 _PART_STRAYS = re.compile(_STRAYS + rb"content-[a-z-]{1,40}+[ \t]*+:)", re.IGNORECASE)
 _FIELD_BYTES = 16_384  # of a Content-Disposition or Content-Transfer-Encoding that are looked at
 _AS_BASE64 = re.compile(rb"[ \t\n]*+[A-Za-z0-9+/]{4,}={0,2}[ \t]*(?:\n|\Z)")
@@ -72,6 +68,12 @@ def ends_blank(value: bytes) -> bool:
     """Tell whether the last line of a folded value is blank: readers take it for the blank line."""
     _, folded, last = value.rpartition(b"\n")
     return bool(folded) and not last.strip()
+
+
+def came_with(fields: Sequence[Field]) -> bool:
+    """Tell whether a message had fields before it reached us and the hops behind us."""
+    added = ("x-spam-", "x-front", "received", "return-path", "delivered-to")
+    return any(not field.name.startswith(added) for field in fields)
 
 
 def file_name(fields: tuple[Field, ...], kind: ContentType) -> str:

@@ -23,7 +23,7 @@ from spamd.errors import (
     TemporaryError,
 )
 from spamd.message.envelope import Envelope
-from spamd.message.markup import header_end, render, strip_and_prepend
+from spamd.message.markup import render, strip_and_prepend
 from spamd.relay.connection import Connection
 from spamd.relay.context import RelayContext
 from spamd.relay.data import Intake, stuffed, unstuffed
@@ -100,10 +100,9 @@ class HandOver:
             letter = await intake.finish(self._context.relay.bare_newline)
             if desk is None or letter.size_bytes > limit:
                 raise MessageTooLarge("report larger than what is looked at")  # noqa: TRY301 - answered like all faults
-            client = self._envelope.client  # MAIL FROM is whatever its sender writes
+            actor = self._envelope.sender.decode("ascii", "replace")
             content = unstuffed(letter.head(limit))
-            with self._connection.limit.of(self._context.relay.inspect_timeout_s):
-                receipt = await desk.take(content, label, client.login or client.address)
+            receipt = await desk.take(content, label, actor)
             await self._next_hop.reset()
             head = content[: content.find(b"\r\n\r\n", 0, LARGE_HEAD_BYTES) + 4]
             await send_receipt(self._context, self._next_hop, self._envelope, head, receipt)
@@ -128,13 +127,12 @@ class HandOver:
         """
         limit = self._context.inspector.reads_bytes
         text = letter.head(limit) if letter.spooled else letter.whole()
-        # As far as the first blank line, which may be beyond the header section if that ended
-        # without one; `strip_and_prepend` sees where, and a plain search costs a tenth.
+        # As far as the first empty line: where the header ends before one, readers don't agree.
         blank = text.find(b"\r\n\r\n")
         end = blank + 4 if blank >= 0 else text.rfind(b"\n") + 1 or len(text)
         # A dot that only the wire needs must not hide a field of ours, or the next line of a field.
         head = unstuffed(text[:end]) if letter.dotted else text[:end]
-        if blank < 0 and end < letter.size_bytes and header_end(head) == len(head):
+        if blank < 0 and end < letter.size_bytes:
             raise MessageTooLarge("header section larger than what is looked at")
         if received_count(head) >= MAX_RECEIVED:
             raise RoutingLoop(f"{MAX_RECEIVED} Received fields")

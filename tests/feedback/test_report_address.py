@@ -22,7 +22,7 @@ OPTIONS = FeedbackOptions(
 
 
 def desk_of(school: FakeSchool, options: FeedbackOptions = OPTIONS) -> ReportAddress:
-    teacher = Teacher(school, FakeHeld(school), FakeClock(), options)
+    teacher = Teacher(school, FakeHeld(), FakeClock(), options)
     return ReportAddress(options, school, teacher, extract)
 
 

@@ -18,7 +18,7 @@ BLOCK = b"X-Spam-Flag: YES\r\n"
 with atheris.instrument_imports(include=["spamd.message"]):
     from spamd.message.features import extract
     from spamd.message.limits import Limits
-    from spamd.message.markup import header_end, strip_and_prepend
+    from spamd.message.markup import strip_and_prepend
 
 
 def one_input(data: bytes) -> None:
@@ -30,9 +30,8 @@ def one_input(data: bytes) -> None:
         assert text.count(" ") <= 1
         assert not set(text) & set("\0\n\r\t")
         text.encode()
-    end = header_end(data)
-    assert strip_and_prepend(data, BLOCK).endswith(data[end:])
-    assert strip_and_prepend(strip_and_prepend(data, b""), b"") == strip_and_prepend(data, b"")
+    once = strip_and_prepend(data, BLOCK)
+    assert strip_and_prepend(once, BLOCK) == once
 
 
 def main() -> None:

@@ -1,7 +1,9 @@
+import time
+
 import pytest
 
 from spamd.message.charset import header_text
-from spamd.message.markup import header_end, render, strip_and_prepend
+from spamd.message.markup import render, strip_and_prepend
 
 BLOCK = b"X-Spam-Flag: YES\r\n"
 
@@ -48,23 +50,99 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
     assert strip_and_prepend(head, BLOCK) == BLOCK + head
 
 
+BEFORE = [
+    b"no field\r\n",
+    b"a b: x\r\n",
+    b"\xe4: x\r\n",
+    b": x\r\n",
+    b"From x\r\n",
+    b"\0\r\n",
+    b"no\r\n fold\r\n",
+]
+FORGED = [
+    b"X-Spam-Flag: YES\r\n",
+    b"x-spam-FLAG\t: YES\r\n fold\r\n",
+    b"X-Spam-Flag\r\n : YES\r\n",
+    b"X-Spam-\r\n Flag: YES\r\n",
+    b"X-Spam\0-Flag: YES\r\n",
+    b"X-Spam-Flag\xff: YES\r\n",
+    b"\xef\xbb\xbfX-Spam-Flag: YES\r\n",
+    b"X\xc2\xad-Spam-Flag: YES\r\n",
+    b"\x0bX-Spam-Flag: YES\r\n",
+]
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("before", BEFORE)
+def test_k3_what_may_pass_for_ours_is_removed_before_the_first_empty_line(
+    before: bytes, forged: bytes
+) -> None:
+    body = b"\r\nX-Spam-Flag: YES\r\nbody"
+    kept = b"Subject: a\r\n" + before
+    assert strip_and_prepend(kept + forged + b"To: b\r\n" + body, BLOCK) == (
+        BLOCK + kept + b"To: b\r\n" + body
+    )
+
+
+def test_k3_a_fold_of_a_field_is_text_of_that_field() -> None:
+    head = b"Subject: a\r\n X-Spam-Flag: YES\r\n\tX-Spam-Id: 1\r\n\r\n"
+    assert strip_and_prepend(head, b"") == head
+    assert strip_and_prepend(b"no field\r\n X-Spam-Flag: YES\r\nTo: b\r\n", b"") == (
+        b"no field\r\nTo: b\r\n"
+    )
+
+
 @pytest.mark.parametrize(
-    ("data", "end"),
+    "front",
     [
-        (b"A: b\r\n\r\nbody", 8),
-        (b"A: b\n\nbody", 6),
-        (b"A: b\n folded\n\nbody", 14),
-        (b"A: b\nbody without blank line", 5),
-        (b"A: b\r\n", 6),
-        (b"\r\nbody", 2),
-        (b"body", 0),
-        (b"", 0),
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b"\0",
+        b"no field\r\n",
+        b"no\r\n fold\r\n",
+        b": x\r\n",
+        b"\x7f\r\n",
     ],
 )
-def test_the_header_ends_at_the_blank_line_or_the_first_line_that_is_no_field(
-    data: bytes, end: int
+def test_g8_what_is_no_field_stays_behind_ours_and_the_fields_stay_fields(front: bytes) -> None:
+    mail = front + b"Subject: a\r\nDate: b\r\n\r\nbody"
+    assert strip_and_prepend(mail, BLOCK) == BLOCK + mail
+
+
+@pytest.mark.parametrize("front", [b" indented\r\n", b"\t\r\n", b" ", b" a\r\n b\r\nno field\r\n"])
+def test_g8_an_indented_front_continues_no_field_of_ours(front: bytes) -> None:
+    mail = front + b"Subject: a\r\nDate: b\r\n\r\nbody"
+    once = BLOCK + b"X-Front:\r\n" + mail
+    assert strip_and_prepend(mail, BLOCK) == once
+    assert strip_and_prepend(once, BLOCK) == once
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"a\r\n",
+        b" \r\n",
+        b"X-Spam-\r\n",
+        b"X-Spam-A: b\r\n",
+        b" X-Spam-A: b\r\n",
+        b"x\r\n \r\n",
+        b"\0\0\0\0",
+    ],
+)
+@pytest.mark.parametrize("before", [b"X-Spam-B: c\r\n", b"no field\r\nX-Spam-B: c\r\nno field\r\n"])
+def test_k3_a_header_of_any_lines_is_gone_through_in_linear_time(
+    line: bytes, before: bytes
 ) -> None:
-    assert header_end(data) == end
+    def work_s(number: int) -> float:
+        head = before + line * number
+        best = 1e9
+        for _ in range(3):
+            started = time.thread_time()
+            strip_and_prepend(head, BLOCK)
+            best = min(best, time.thread_time() - started)
+        return best
+
+    assert work_s(80_000) < 10 * work_s(20_000) + 0.01
 
 
 def test_c20_long_fields_are_folded_at_78_characters() -> None:
