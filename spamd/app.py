@@ -235,7 +235,8 @@ class Application:
             return stand_in, stand_in
         scanner.scan(FIRST)
         scans = storage.store.scans
-        desk = ReportAddress(settings.feedback, scans, self._teacher(), self._extract)
+        limits = settings.tokenizer.limits
+        desk = ReportAddress(settings.feedback, scans, self._teacher(), self._extract, limits)
         return ScanningInspector(scanner, self._clock, scans), desk
 
     def feedback(self) -> "Feedback":

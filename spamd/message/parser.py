@@ -93,6 +93,24 @@ def parse(raw: bytes, limits: Limits = Limits()) -> Message:  # noqa: B008 - fro
     )
 
 
+def attached(raw: bytes, limits: Limits = Limits()) -> list[bytes]:  # noqa: B008 - frozen value
+    """Return the messages attached to a message, as they stand; what is in these is theirs.
+
+    Their lines end as those of `raw` do. Total, as `parse`.
+    """
+    data, _ = _start(raw, limits)
+    walk = _Walk(data, limits, opens=False)
+    walk.run()
+    found = []
+    for part in walk.parts:
+        if part.content_type.type in _EMBEDDED or is_named_message(part):
+            body = part.payload()
+            if not part.encoding and b"\r\n" in raw:
+                body = body.replace(b"\n", b"\r\n")
+            found.append(body)
+    return [body for body in found if body.strip()]
+
+
 def _start(raw: bytes, limits: Limits) -> tuple[bytes, bool]:
     """Return what is read of a message, its lines ended by LF, and whether there is more.
 
@@ -114,10 +132,15 @@ def _start(raw: bytes, limits: Limits) -> tuple[bytes, bool]:
 
 
 class _Walk:
-    """The state of one pass: where we are, and which multiparts are open around us."""
+    """The state of one pass: where we are, and which multiparts are open around us.
 
-    def __init__(self, data: bytes, limits: Limits) -> None:
+    Args:
+        opens: messages inside are read as well; else they are parts as they stand.
+    """
+
+    def __init__(self, data: bytes, limits: Limits, *, opens: bool = True) -> None:
         self.data = data
+        self.opens = opens
         self.limits = limits
         self.fields: tuple[Field, ...] = ()
         self.content_type = PLAIN
@@ -157,19 +180,21 @@ class _Walk:
             depth = len(self.open)
             if kind.main == "multipart" and depth < self.limits.depth:
                 position = self._multipart(fields, kind, boundary, encoding, start)
-            elif kind.type in _EMBEDDED and (
-                not encoding or (encoding == "base64" and self._in_clear(start))
-            ):
+            elif kind.type in _EMBEDDED and self._in_clear(start, encoding) and self.opens:
                 self.containers.append(kind.type)
                 position, embedded = fields_start(self.data, start), 1
             else:
                 if kind.main == "multipart":
                     self.defects["nested too deep"] = None
+                elif kind.type in _EMBEDDED and self._in_clear(start, encoding):
+                    encoding = ""
                 end, position = self._next(start)
                 self._leaf(fields, kind, encoding, start, end, depth=depth)
 
-    def _in_clear(self, start: int) -> bool:
-        """Tell whether a message that is said to be base64 begins with a field in clear text."""
+    def _in_clear(self, start: int, encoding: Encoding) -> bool:
+        """Tell whether a message inside stands there in clear text, whatever is said of it."""
+        if encoding != "base64":
+            return not encoding
         return _AT_FIELD.match(self.data, fields_start(self.data, start)) is not None
 
     def _header(self, position: int, *, of_message: bool) -> tuple[tuple[Field, ...], int]:
@@ -307,7 +332,7 @@ class _Walk:
             depth=depth,
         )
         embedded = kind.type in _EMBEDDED
-        if self.limits.depth == 1 or not (embedded or is_named_message(part)):
+        if self.limits.depth == 1 or not self.opens or not (embedded or is_named_message(part)):
             self.parts.append(part)
             return
         if embedded:
@@ -324,7 +349,7 @@ class _Walk:
         self.opened_left -= len(raw)
         limits = replace(self.limits, depth=self.limits.depth - 1, parts=max(1, self.entities_left))
         data, cut = _start(raw, limits)
-        inner = _Walk(data, limits)
+        inner = _Walk(data, limits, opens=self.opens)
         inner.opened_left = self.opened_left
         inner.run()
         self.opened_left = inner.opened_left
