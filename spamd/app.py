@@ -25,6 +25,7 @@ from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
 from spamd.ports import Inspector, Job, Observer, ReportDesk, Service
 from spamd.relay.listener import Relay
+from spamd.relay.sockets import unbound
 from spamd.relay.stranger import Strangers
 from spamd.sample import Label
 from spamd.scanning import Scanner, ScanningInspector
@@ -127,7 +128,7 @@ class MetricsDoor:
         try:
             await self._stack.enter_async_context(self._metrics.served(self._worker))
         except OSError as error:
-            raise ConfigError(f"metrics.listen: {error.strerror or error}") from error
+            raise ConfigError(f"metrics.listen: {unbound(error)}") from error
 
     async def stop(self) -> None:
         """Close the endpoint."""

@@ -30,7 +30,7 @@ from spamd.errors import ConfigError
 from spamd.loading import loading
 from spamd.message.facts import SCHEMA
 from spamd.observe.options import MetricsOptions, host_and_port
-from spamd.relay.sockets import open_sockets, probe, require
+from spamd.relay.sockets import open_sockets, probe, require, unbound
 from spamd.settings import Settings
 from spamd.storage.lookup import Lookup
 
@@ -51,19 +51,23 @@ STEADY_S = 10.0
 """Who ran this long has recovered: its next failure counts as the first."""
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, read_from: str) -> int:
     """Run the daemon until it is told to stop; return the exit code.
+
+    Args:
+        settings: of all rooms.
+        read_from: the settings file, for the log.
 
     Raises:
         ConfigError: the start is impossible; the text begins with the key.
     """
     if HANDED_OVER in os.environ:
-        return run_as_worker(lambda sockets, worker: _rebuilt(settings, sockets, worker))
+        return run_as_worker(lambda sockets, worker: _rebuilt(settings, sockets, worker), read_from)
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
     columns = open_sockets(settings.relay.listeners, workers)
     _probe(settings.metrics, workers)
     if workers == 1:
-        return _run(_work(_built(settings, columns[0], 0), None))
+        return _run(_work(_built(settings, columns[0], 0), None, read_from))
     return _run(_supervisor(settings, columns).run())
 
 
@@ -91,7 +95,7 @@ def _probe(options: MetricsOptions, workers: int) -> None:
             probe(host, number)
         except OSError as error:
             where = f"metrics.listen: {host}:{number}"
-            raise ConfigError(f"{where}: {error.strerror or error}") from error
+            raise ConfigError(f"{where}: {unbound(error)}") from error
 
 
 def _rebuilt(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> "Application":
@@ -108,11 +112,13 @@ def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) ->
     return build(settings, sockets, worker, ahead)
 
 
-def run_as_worker(build_worker: "Callable[[Sequence[socket.socket], int], Application]") -> int:
+def run_as_worker(
+    build_worker: "Callable[[Sequence[socket.socket], int], Application]", read_from: str
+) -> int:
     """Run what a supervisor started us for, on the sockets it handed over."""
     worker, line, *descriptors = (int(number) for number in os.environ.pop(HANDED_OVER).split(","))
     sockets = [socket.socket(fileno=number) for number in descriptors]
-    return _run(_work(build_worker(sockets, worker), socket.socket(fileno=line)))
+    return _run(_work(build_worker(sockets, worker), socket.socket(fileno=line), read_from))
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
@@ -179,7 +185,7 @@ async def _kept_up(job: "Job", observer: "Observer") -> None:
         await asyncio.sleep(pauses.next())
 
 
-async def _work(application: "Application", line: socket.socket | None) -> int:
+async def _work(application: "Application", line: socket.socket | None, read_from: str) -> int:
     """Run one worker; `line` leads to its supervisor, if it has one."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
@@ -188,7 +194,7 @@ async def _work(application: "Application", line: socket.socket | None) -> int:
     loop.add_signal_handler(signal.SIGHUP, _reload, application)
 
     def ready() -> None:
-        application.observer.happened("worker.started", process=os.getpid())
+        application.observer.happened("worker.started", process=os.getpid(), settings=read_from)
         if line is None:
             notify("READY=1")
         else:

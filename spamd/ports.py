@@ -253,6 +253,13 @@ class HeldLessons(Protocol):
         """Remove lessons and return how many there were."""
         ...
 
+    async def contradictions(self, actor: str, since: datetime) -> int:
+        """Return how many lessons of a person since then contradict a clear verdict.
+
+        Those in force and those that wait, whichever process took them.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
@@ -288,6 +295,8 @@ class ReportDesk(Protocol):
 
     async def take(self, content: bytes, label: Label, actor: str) -> str:
         """Learn the mails attached to a report and return the receipt, one line of ASCII text.
+
+        `actor` is who logged in, else the address of the client.
 
         Raises:
             TemporaryError: nothing was learned; the client may come again.

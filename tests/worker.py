@@ -53,7 +53,7 @@ def application(url: str, sockets: Sequence[socket]) -> SmallApplication:
 def main(arguments: Sequence[str]) -> int:
     if "--broken" in arguments:
         return EXIT_CONFIG
-    return run_as_worker(lambda sockets, _: application(arguments[0], sockets))
+    return run_as_worker(lambda sockets, _: application(arguments[0], sockets), "none")
 
 
 if __name__ == "__main__":

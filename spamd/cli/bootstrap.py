@@ -10,7 +10,7 @@ import typer
 
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.feedback import Quiet, print_tally, service, tally_exit, tally_json
-from spamd.cli.output import json_line, line, note, progress, show
+from spamd.cli.output import fault, json_line, line, progress, show
 from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
@@ -31,15 +31,22 @@ def bootstrap(
     everything: Annotated[
         bool, typer.Option("--unbalanced", help="Learn both labels in whatever numbers there are.")
     ] = False,
+    filtered: Annotated[
+        bool,
+        typer.Option(
+            "--filtered", help="Also what another filter marked, if nobody can forge its marks."
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Learn without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what there is.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Learn from mail that people have sorted already.
 
-    Spam comes from Junk. Ham comes from archives, from mail that was answered, and from people
-    the owner has written to. Both are learned in like numbers, the newest first. You see what was
-    found and are asked before anything is learned; nothing in the mailboxes is changed.
+    Spam comes from Junk, but for what a filter put there. Ham comes from archives and from mail
+    that was answered or is an answer, by what lies in Sent. Both are learned in like numbers, the
+    newest first. You see what was found and are asked before anything is learned; nothing in the
+    mailboxes is changed.
     """
     if limit < 1:
         raise UsageProblem("--limit must be at least 1", context)
@@ -47,7 +54,8 @@ def bootstrap(
         raise UsageProblem("nobody is here to be asked: give --yes, or --dry-run", context)
     from spamd.feedback.bootstrap import BootstrapOptions
 
-    options = BootstrapOptions(limit=limit, ratio=float("inf") if everything else 1.0)
+    ratio = float("inf") if everything else 1.0
+    options = BootstrapOptions(limit=limit, ratio=ratio, filtered=filtered)
     return awaited(
         _bootstrap(
             session(context), paths or [], options, yes=yes, dry_run=dry_run, as_json=as_json
@@ -98,7 +106,7 @@ async def _bootstrap(
         )
     else:
         tally_faults, tally.faults = tally.faults, []
-        print_tally(tally, "bootstrap")
+        print_tally(tally)
         tally.faults = tally_faults
         line(f"database       {shown}: {after.spam:,} spam and {after.ham:,} ham now")
     return tally_exit(tally)
@@ -152,13 +160,18 @@ def _print_plan(plan: "Plan") -> None:
     if plan.sources:
         show(table)
     spam, ham = plan.chosen(Label.SPAM), plan.chosen(Label.HAM)
-    line(f"{spam:,} spam and {ham:,} ham to learn; {plan.correspondents:,} correspondents in Sent")
+    line(f"{spam:,} spam and {ham:,} ham to learn; {plan.sent:,} mails in Sent tell of answers")
+    if plan.filtered:
+        line(
+            f"{plan.filtered:,} mails in Junk are left out, as a filter put them there; --filtered"
+            " takes those of another filter"
+        )
     if not spam and not ham and plan.sources:
         line("one label has no mail, so the other is left out too; --unbalanced learns it alone")
     if not plan.sources:
         line("no sorted mail was found: no Junk, no archive, no answered mail")
-    for fault in plan.faults:
-        note(f"spamd bootstrap: {printable(fault, limit=400)}")
+    for each in plan.faults:
+        fault(printable(each, limit=400))
 
 
 def _plan_json(plan: "Plan") -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ import typer
 
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import counted, json_line, line, note
+from spamd.cli.output import counted, fault, json_line, line
 from spamd.cli.session import session
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def show(
     if as_json:
         json_line(
             {
-                "file": str(found.file) if found.file else None,
+                "file": str(found.file.absolute()) if found.file else None,
                 "settings": {
                     key: {"value": value, "origin": found.origin(key)}
                     for key, value in found.shown()
@@ -49,7 +49,7 @@ def show(
             }
         )
         return
-    line(f"# settings file: {found.file or 'none, all defaults'}")
+    line(f"# settings file: {found.read_from}")
     line("# thresholds by decision: " + ", ".join(f"{c} from {p:.4f}" for c, p in bounds.items()))
     _print(found, changed_only=changed)
 
@@ -98,10 +98,14 @@ def check(
     here = session(context)
     found, faults = checked(file or here.config, here.overrides)
     if as_json:
-        json_line({"file": str(found.file) if found.file else None, "faults": faults})
-    elif not faults:
-        given = counted(len(found.origins), "setting")
-        line(f"{found.file or 'no settings file, all defaults'}: {given} fine")
-    for fault in () if as_json else faults:
-        note(f"spamd: {fault}")
+        json_line({"file": str(found.file.absolute()) if found.file else None, "faults": faults})
+    else:
+        what = (
+            counted(len(faults), "fault")
+            if faults
+            else f"{counted(len(found.origins), 'setting')} fine"
+        )
+        line(f"{found.file or 'no settings file, all defaults'}: {what}")
+    for each in () if as_json else faults:
+        fault(each)
     return Exit.CONFIG if faults else Exit.DONE

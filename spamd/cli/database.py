@@ -11,11 +11,11 @@ import typer
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.mailboxes import STDIN
-from spamd.cli.output import counted, json_line, line, note
+from spamd.cli.output import counted, fault, json_line, line, note
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import SpamdError
 from spamd.observe.text import printable
-from spamd.wording import masked_urls
+from spamd.wording import masked_urls, reason
 
 if TYPE_CHECKING:
     from spamd.storage.engine import Database
@@ -189,7 +189,7 @@ async def _export(here: Session, file: str) -> tuple[str, int]:
         try:
             return store.database.shown, await export_file(store.database, Path(file))
         except OSError as error:
-            raise SpamdError(f"{printable(file)}: {error.strerror}") from error
+            raise SpamdError(f"{printable(file)}: {reason(error)}") from error
 
 
 @app.command("import", cls=Plain)
@@ -230,10 +230,10 @@ def import_(
         for program in done.tallies:
             line(f"counts of      {program:>8}  {'taken back' if take_back else 'added'}")
         line(f"database       {shown}")
-    for fault in done.faults:
-        note(f"spamd database import: {printable(file)}: {fault}")
+    for each in done.faults:
+        fault(f"{printable(file)}: {each}")
     if not done.complete:
-        note(f"spamd database import: {printable(file)}: the file ends early")
+        fault(f"{printable(file)}: the file ends early; what stands before was imported")
     return Exit.PARTLY if done.skipped or not done.complete else Exit.DONE
 
 
@@ -252,7 +252,7 @@ async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, I
         except (FormatError, UnicodeDecodeError, EOFError) as error:
             raise SpamdError(f"{printable(file)}: {error}") from error
         except OSError as error:
-            raise SpamdError(f"{printable(file)}: {error.strerror or error}") from error
+            raise SpamdError(f"{printable(file)}: {reason(error)}") from error
         return store.database.shown, done
 
 
@@ -284,7 +284,7 @@ def reset(
             try:
                 backup = await reset_all(store.database, WallClock(), Path.cwd())
             except OSError as error:
-                raise SpamdError(f"the backup can't be written: {error.strerror}") from error
+                raise SpamdError(f"the backup can't be written: {reason(error)}") from error
             return store.database.shown, backup
 
     shown, backup = awaited(run())

@@ -57,10 +57,13 @@ async def _doctor(
         if not as_json:
             _print(finding)
 
+    if not as_json:
+        line(f"{SIGNS['fine']}  {'settings':<11} {here.configuration.read_from}")
     await _examine(here, recipient, sender, wait_s, tell)
     worst = {str(finding.state) for finding in findings}
     if as_json:
-        json_line({"findings": [_json(finding) for finding in findings]})
+        settings = here.configuration.read_from
+        json_line({"settings": settings, "findings": [_json(finding) for finding in findings]})
     elif worst == {"fine"}:
         line("the loop is closed: what people do with their mail is learned")
     if "broken" in worst:

@@ -12,6 +12,7 @@ from spamd.cli.exits import UsageProblem
 from spamd.cli.output import json_line, note, stages
 from spamd.cli.session import Session, session
 from spamd.errors import ConfigError, SpamdError
+from spamd.wording import reason
 
 if TYPE_CHECKING:
     from spamd.bayes.model import BayesOptions
@@ -170,7 +171,7 @@ def _see_writable(file: Path) -> None:
     try:
         file.open("a").close()
     except OSError as error:
-        raise SpamdError(f"--plot: {file}: {error.strerror}") from error
+        raise SpamdError(f"--plot: {file}: {reason(error)}") from error
 
 
 def _seed(text: str) -> int | None:

@@ -8,7 +8,7 @@ import typer
 
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import counted, json_line, line, note, show
+from spamd.cli.output import counted, fault, json_line, line, show
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError
 from spamd.observe.text import printable
@@ -167,7 +167,7 @@ async def _once(here: Session, *, as_json: bool) -> int:
             }
         )
     else:
-        print_tally(tally, "feedback")
+        print_tally(tally)
         line(f"database       {shown}")
         line(
             f"               {before.spam:,} spam and {before.ham:,} ham before,"
@@ -205,7 +205,7 @@ def tally_json(tally: "Tally") -> dict[str, object]:
     }
 
 
-def print_tally(tally: "Tally", command: str) -> None:
+def print_tally(tally: "Tally") -> None:
     """Print a tally for a person; what failed goes to standard error."""
     by_label = ", ".join(f"{count:,} {label}" for label, count in sorted(tally.learned.items()))
     line(f"examined       {tally.examined:>8,}")
@@ -217,8 +217,8 @@ def print_tally(tally: "Tally", command: str) -> None:
         line(f"held           {tally.held:>8,}  for review: spamd lessons held")
     if tally.parked:
         line(f"parked         {tally.parked:>8,}  could not be learned: spamd feedback parked")
-    for fault in tally.faults:
-        note(f"spamd {command}: {printable(fault, limit=400)}")
+    for each in tally.faults:
+        fault(printable(each, limit=400))
 
 
 def tally_exit(tally: "Tally") -> Exit:
@@ -315,7 +315,7 @@ async def _release(here: Session, numbers: list[int], *, everything: bool, as_js
     if as_json:
         json_line(tally_json(tally))
     else:
-        print_tally(tally, "lessons")
+        print_tally(tally)
     return _all_found(tally.examined, numbers, everything=everything)
 
 
@@ -336,7 +336,7 @@ def _all_found(done: int, numbers: list[int], *, everything: bool) -> Exit:
     if everything or done == len(set(numbers)) != 0:
         return Exit.DONE
     if not numbers:
-        note("spamd lessons: give the numbers of lessons, or --all")
+        fault("give the numbers of lessons, or --all: spamd lessons held shows them")
         return Exit.USAGE
-    note(f"spamd lessons: {len(set(numbers)) - done} of these numbers are not held")
+    fault(f"{len(set(numbers)) - done} of these numbers are not held: see spamd lessons held")
     return Exit.PARTLY if done else Exit.TROUBLE

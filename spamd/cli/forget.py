@@ -10,7 +10,7 @@ import typer
 from spamd.cli import mailboxes
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mailboxes import Unreadable
-from spamd.cli.output import counted, json_line, line, note
+from spamd.cli.output import counted, fault, json_line, line
 from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
@@ -79,7 +79,7 @@ async def _forget(here: Session, wanted: "Targets", *, as_json: bool) -> int:
         line(f"{counted(len(forgotten), 'lesson')} taken back; {place} holds")
         line(f"{after.spam:,} spam and {after.ham:,} ham now")
     for one in skipped:
-        note(f"spamd forget: {printable(one.name)}: {one.reason}")
+        fault(f"{printable(one.name)}: {one.reason}")
     if not skipped:
         return Exit.DONE
     return Exit.PARTLY if forgotten else Exit.TROUBLE

@@ -13,10 +13,10 @@ import typer
 
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import ENCODING_FAULTS, line, note
+from spamd.cli.output import ENCODING_FAULTS, fault, line, note
 from spamd.cli.session import Session, session
 from spamd.errors import ConfigError, SpamdError, TemporaryError
-from spamd.wording import masked_urls
+from spamd.wording import reason
 
 ANYWHERE = ("--config", "-c", "--set")
 """Global options with a value; they may stand behind the command too."""
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
             # The interpreter must not complain once more when it flushes.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             enough = error.errno == errno.EPIPE  # whoever read our output
-            return Exit.TROUBLE if enough else _said(f"can't write: {error.strerror}", Exit.TROUBLE)
+            return Exit.TROUBLE if enough else _said(f"can't write: {reason(error)}", Exit.TROUBLE)
         traceback.print_exc()
         return _said(f"this is a bug: {type(error).__name__}", Exit.TROUBLE)
     return code if arguments else Exit.USAGE
@@ -133,7 +133,7 @@ def spamd(
             "--config",
             "-c",
             metavar="FILE",
-            help="Settings file. Else SPAMD_CONFIG, config/spamd.toml, /etc/spamd/spamd.toml.",
+            help="Settings file. Else SPAMD_CONFIG, /etc/spamd/spamd.toml, config/spamd.toml.",
         ),
     ] = None,
     overrides: Annotated[
@@ -178,14 +178,13 @@ def hoisted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _usage(error: typer.TyperException) -> int:
     context: typer.Context | None = getattr(error, "ctx", None)
-    name = context.command_path if context else "spamd"
     text = error.format_message().replace("Value error, ", "")
-    note(f"{name}: {text[:1].lower()}{text[1:].removesuffix('.')}")
+    fault(f"{text[:1].lower()}{text[1:].removesuffix('.')}")
     if context is not None:
-        note(f"{context.get_usage()}\nTry '{name} --help' for help.")
+        note(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.")
     return Exit.USAGE
 
 
 def _said(text: str, code: Exit) -> int:
-    note(f"spamd: {masked_urls(text)}")
+    fault(text)
     return code

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from spamd.wording import masked_urls
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -49,6 +51,11 @@ def line(text: str = "") -> None:
 def note(text: str) -> None:
     """Print a line that is not part of the result."""
     typer.echo(text, err=True)
+
+
+def fault(text: str) -> None:
+    """Print what went wrong, in the one form that all commands have; passwords are hidden."""
+    note(f"spamd: {masked_urls(text)}")
 
 
 def json_line(value: object) -> None:

@@ -10,7 +10,7 @@ import typer
 from spamd.cli import mailboxes
 from spamd.cli.exits import Exit, ScanExit
 from spamd.cli.mailboxes import Unreadable
-from spamd.cli.output import json_line, line, note, progress
+from spamd.cli.output import fault, json_line, line, progress
 from spamd.cli.session import Session, awaited, session
 from spamd.clock import WallClock
 from spamd.errors import SpamdError
@@ -138,7 +138,7 @@ def _unscanned(one: Unreadable, *, as_json: bool) -> ScanExit:
                 "heads": {},
             }
         )
-    note(f"spamd scan: {printable(one.name)}: {one.reason}")
+    fault(f"{printable(one.name)}: {one.reason}")
     return ScanExit.TROUBLE
 
 
@@ -178,7 +178,7 @@ async def _explain(here: Session, wanted: "Targets", *, clues: int, as_json: boo
         found += extracted(mailboxes.read(wanted.paths), here.settings.tokenizer)
         for one in found:
             if isinstance(one, Unreadable):
-                note(f"spamd explain: {printable(one.name)}: {one.reason}")
+                fault(f"{printable(one.name)}: {one.reason}")
                 failed += 1
                 continue
             name, mail = one

@@ -13,4 +13,5 @@ def serve(context: typer.Context) -> int:
     """
     from spamd.daemon import serve as run
 
-    return run(session(context).settings)
+    found = session(context).configuration
+    return run(found.settings, found.read_from)

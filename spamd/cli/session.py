@@ -45,15 +45,15 @@ class Session:
         """Return the settings."""
         return self.configuration.settings
 
-    def varied(self, overrides: list[str]) -> "Settings":
-        """Return the settings with some more overrides.
+    def varied(self, changes: list[str]) -> "Settings":
+        """Return the settings with changes that an evaluation tries.
 
         Raises:
             ConfigError: something is wrong with them.
         """
         from spamd.settings import load
 
-        return load(self.config, [*self.overrides, *overrides]).settings
+        return load(self.config, self.overrides, varied=changes).settings
 
     def located(self, text: str) -> str:
         """Return a sentence; if it begins with a key, with the place of its value in front."""

@@ -50,14 +50,16 @@ def status(
     here = session(context)
     state = awaited(_state(here))
     if as_json:
-        json_line(_as_json(state, here.settings))
+        file = here.configuration.file
+        found = {"settings": str(file.absolute()) if file else None}
+        json_line(found | _as_json(state, here.settings))
     else:
+        line(f"settings     {here.configuration.read_from}")
         _print(state, here.settings)
 
 
 async def _state(here: Session) -> State:
     from spamd.cli.opened import opened
-    from spamd.ports import Selection
     from spamd.relay.stranger import ask_all
 
     settings = here.settings
@@ -67,7 +69,7 @@ async def _state(here: Session) -> State:
             database=store.database.shown,
             totals=await store.totals(),
             lessons=await store.summary(),
-            last=await store.lessons(Selection(newest=LAST)),
+            last=await store.latest(LAST),
             held=await store.held.held(),
             parked=await store.mailboxes.parked(),
             next_hops=[seen async for seen in asked],
@@ -165,11 +167,11 @@ def _print_last(lessons: "Sequence[LessonHead]") -> None:
     from rich import box
     from rich.table import Table
 
-    line("\nThe last lessons: probability of spam before → after")
+    line("\nThe last lessons, the newest first: probability of spam before → after")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for title in ("time", "label", "before → after", "source", "by", "id"):
         table.add_column(title, overflow="fold" if title == "by" else "ellipsis")
-    for head in reversed(lessons):
+    for head in lessons:
         table.add_row(
             f"{head.time.astimezone():%Y-%m-%d %H:%M}",
             str(head.label),

@@ -12,7 +12,7 @@ import typer
 from spamd.cli import mailboxes
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mailboxes import Unreadable
-from spamd.cli.output import counted, json_line, line, note, progress
+from spamd.cli.output import counted, fault, json_line, line, progress
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import TemporaryError
 from spamd.observe.text import printable
@@ -93,7 +93,7 @@ def train(
             raise UsageProblem(f"{many}; say --yes if all of them are mail", context)
         typer.confirm(f"{printable(many).capitalize()}. Teach all as {label}?", abort=True)
     wanted = Targets(paths=paths, ids=[], digests=[])
-    return awaited(_train(session(context), "train", label, wanted, as_json=as_json))
+    return awaited(_train(session(context), label, wanted, as_json=as_json))
 
 
 def retrain(
@@ -114,12 +114,10 @@ def retrain(
 
     refuse_terminal(context, names)
     wanted = targets(names)
-    return awaited(_train(session(context), "retrain", label, wanted, as_json=as_json))
+    return awaited(_train(session(context), label, wanted, as_json=as_json))
 
 
-async def _train(
-    here: Session, command: str, label: str, wanted: "Targets", *, as_json: bool
-) -> int:
+async def _train(here: Session, label: str, wanted: "Targets", *, as_json: bool) -> int:
     from spamd.cli.extraction import extracted
     from spamd.cli.opened import opened, remembered
 
@@ -137,9 +135,9 @@ async def _train(
         json_line(_as_json(label, tally, place, before, after))
     else:
         _print(label, tally, place, before, after, here.settings)
-        _name_skipped(command, tally.skipped)
+        _name_skipped(tally.skipped)
         if tally.interrupted:
-            note(f"spamd {command}: interrupted; run it again to learn what is missing")
+            fault("interrupted; run it again to learn what is missing")
     return tally.exit_code
 
 
@@ -233,11 +231,11 @@ def _print(
         line(f"               {advice}")
 
 
-def _name_skipped(command: str, skipped: list[Unreadable]) -> None:
+def _name_skipped(skipped: list[Unreadable]) -> None:
     for one in skipped[:NAMED]:
-        note(f"spamd {command}: skipped {printable(one.name)}: {one.reason}")
+        fault(f"skipped {printable(one.name)}: {one.reason}")
     if len(skipped) > NAMED:
-        note(f"spamd {command}: and {len(skipped) - NAMED:,} more, see --json")
+        fault(f"and {len(skipped) - NAMED:,} more skipped: --json names all")
 
 
 def advices(totals: "Totals", settings: "Settings") -> list[str]:

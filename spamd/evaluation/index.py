@@ -21,6 +21,7 @@ from pathlib import Path
 from spamd.errors import ConfigError
 from spamd.message.parser import parse
 from spamd.sample import Label
+from spamd.wording import reason
 
 WHOLE = -1
 
@@ -60,7 +61,7 @@ class LabelledMail:
                 file.seek(self.start)
                 return file.read() if self.end == WHOLE else file.read(self.end - self.start)
         except OSError as error:
-            raise ConfigError(f"{self.path} can't be read: {error.strerror}.") from error
+            raise ConfigError(f"{self.path} can't be read: {reason(error)}.") from error
 
 
 def read_index(path: Path) -> tuple[LabelledMail, ...]:
@@ -72,7 +73,7 @@ def read_index(path: Path) -> tuple[LabelledMail, ...]:
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
-        raise ConfigError(f"{path} can't be read: {error.strerror}.") from error
+        raise ConfigError(f"{path} can't be read: {reason(error)}.") from error
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         label, _, name = line.strip().partition(" ")
@@ -165,7 +166,7 @@ def _in_file(path: Path, label: Label) -> Iterator[LabelledMail]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path} can't be read: {error.strerror}.") from error
+        raise ConfigError(f"{path} can't be read: {reason(error)}.") from error
     starts = [found.start() for found in SEPARATOR.finditer(content)]
     if not starts or starts[0]:
         yield LabelledMail(label=label, path=path)

@@ -1,9 +1,14 @@
 r"""Learning from mail that people have sorted already: the first lessons of a new installation.
 
-    spam   what lies in Junk
-    ham    what lies in an archive; and of all other mail what was answered, or came from somebody
-           the person has written to (an address that stands in To or Cc of a mail in Sent, and is
-           not the person's own)
+    spam   what lies in Junk, unless a filter put it there
+    ham    what lies in an archive; and of all other mail what was answered: it is marked \Answered,
+           a mail in Sent refers to it, or it refers to a mail in Sent
+
+What a stranger can write proves nothing. Anybody may send in the name of a correspondent, so From
+says nothing. Anybody may write X-Spam-Flag, upon which a rule files a mail in Junk; where the flag
+is ours, our verdict put the mail there, and a verdict teaches nothing either. A mail that we called
+spam, as the log of scans has it by its id, teaches nothing in Junk for the same reason. What
+another filter marked is taken where the admin says that its marks can't be forged (`filtered`).
 
 Nothing is learned from the inbox as such: it holds spam that nobody has moved yet. Mail marked
 \Deleted, and mail whose keyword says the opposite of its folder, is left out. Both labels are
@@ -15,11 +20,12 @@ taught before, by whomever, keeps its lesson. A run that was stopped can be run 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from email.utils import getaddresses
 from math import isfinite
 
+from spamd.bayes.decision import Verdict
 from spamd.feedback.learn import Extract, Tally, Teaches
 from spamd.feedback.mailbox import Folder, FolderError, Head, Mailbox, MailboxError, Role
 from spamd.feedback.sighting import mark
@@ -36,8 +42,16 @@ HEADS = 500
 BATCH = 100
 """Mails fetched, then learned in one transaction: about a second of work."""
 
-ADDRESSES = 20_000
-"""Correspondents remembered at most: far more than a person has."""
+MESSAGE_IDS = 200_000
+"""Message-IDs remembered of Sent at most: 20 MB, and what a person writes in decades."""
+
+ID_CHARACTERS = 100
+"""Longest X-Spam-Id value worth a question to the database: ours are far shorter."""
+
+REFERENCES = 50
+"""Message-IDs taken from one field; a thread names some ten."""
+
+_MESSAGE_ID = re.compile(r"<[^<>\s]{1,250}>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +60,12 @@ class BootstrapOptions:
 
     limit   mails of each label at most; more teach little that is new
     ratio   how many times the smaller label the larger may be; infinite: any
+    filtered  mail in Junk counts also where another filter marked it
     """
 
     limit: int = 2000
     ratio: float = 1.0
+    filtered: bool = False
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -77,10 +93,15 @@ class Source:
 
 @dataclass(slots=True, kw_only=True)
 class Plan:
-    """What would be learned; `faults` names what could not be read."""
+    """What would be learned; `faults` names what could not be read.
+
+    sent      mails in Sent, which tell what was answered
+    filtered  mails in Junk that are left out because a filter put them there
+    """
 
     sources: list[Source] = field(default_factory=list)
-    correspondents: int = 0
+    sent: int = 0
+    filtered: int = 0
     faults: list[str] = field(default_factory=list)
 
     def chosen(self, label: Label) -> int:
@@ -146,19 +167,16 @@ class Bootstrap:
 
     async def _survey(self, mailbox: Mailbox, plan: Plan, advance: Advance) -> None:
         folders = await mailbox.survey()
-        known: set[str] = set()
-        own: set[str] = set()
+        sent = _Sent()
         for folder, role in folders:
             if role is Role.SENT:
                 async for heads in self._heads(mailbox, folder, plan):
                     advance(len(heads))
-                    known.update(_addresses(heads, ("to", "cc"), ADDRESSES - len(known)))
-                    own.update(_addresses(heads, ("from",), ADDRESSES - len(own)))
-        known -= own  # notes to oneself prove nothing: spam likes to come from its own recipient
-        plan.correspondents += len(known)
+                    plan.sent += len(heads)
+                    sent.add(heads)
         for folder, role in folders:
             if role is not Role.SENT:
-                source = await self._source(mailbox, folder, role, known, plan, advance)
+                source = await self._source(mailbox, folder, role, sent, plan, advance)
                 if source.found:
                     plan.sources.append(source)
 
@@ -167,7 +185,7 @@ class Bootstrap:
         mailbox: Mailbox,
         folder: Folder,
         role: Role,
-        known: set[str],
+        sent: "_Sent",
         plan: Plan,
         advance: Advance,
     ) -> Source:
@@ -176,12 +194,27 @@ class Bootstrap:
         found = 0
         async for heads in self._heads(mailbox, folder, plan):
             advance(len(heads))
-            fit = [head.key for head in heads if _fits(head, role, label, known)]
+            fit = [head for head in heads if _fits(head, role, label, sent)]
+            if role is Role.JUNK:
+                filed = await self._filed(fit)
+                plan.filtered += len(filed)
+                fit = [head for head in fit if head.key not in filed]
             found += len(fit)
-            chosen = (chosen + fit)[-self._options.limit :]
+            chosen = (chosen + [head.key for head in fit])[-self._options.limit :]
         return Source(
             mailbox=mailbox, folder=folder, role=role, label=label, found=found, keys=chosen[::-1]
         )
+
+    async def _filed(self, heads: Sequence[Head]) -> Collection[str]:
+        """Return which mails in Junk a filter put there: ours, or whoever wrote the flag."""
+        ids = {head.key: head.id for head in heads if head.id and len(head.id) <= ID_CHARACTERS}
+        known = await self._history.by_id(list(ids.values())) if ids else {}
+        ours = {
+            key for key, one in ids.items() if one in known and known[one].verdict is Verdict.SPAM
+        }
+        if self._options.filtered:
+            return ours
+        return ours | {head.key for head in heads if _is_flagged(head)}
 
     async def _heads(
         self, mailbox: Mailbox, folder: Folder, plan: Plan
@@ -241,20 +274,46 @@ class Bootstrap:
         return await asyncio.to_thread(self._extract, content)
 
 
-def _fits(head: Head, role: Role, label: Label, known: set[str]) -> bool:
+class _Sent:
+    """What a person's own mail tells: which mails it is, and which it answers."""
+
+    def __init__(self) -> None:
+        self._written: set[str] = set()
+        self._answered: set[str] = set()
+
+    def add(self, heads: Sequence[Head]) -> None:
+        """Take note of mails in Sent."""
+        for head in heads:
+            if len(self._written) < MESSAGE_IDS:
+                self._written.update(_ids(head, "message-id"))
+            if len(self._answered) < MESSAGE_IDS:
+                self._answered.update(_ids(head, "in-reply-to", "references"))
+
+    def concerns(self, head: Head) -> bool:
+        """Return whether a mail was answered, or answers what the person wrote."""
+        refers = _ids(head, "in-reply-to", "references")
+        own = _ids(head, "message-id")
+        return any(one in self._written for one in refers) or any(
+            one in self._answered for one in own
+        )
+
+
+def _fits(head: Head, role: Role, label: Label, sent: _Sent) -> bool:
     """Return whether a mail teaches what its folder says."""
     if head.fault or "\\Deleted" in head.flags or mark(head) not in {None, label}:
         return False
-    if role in {Role.JUNK, Role.ARCHIVE} or "\\Answered" in head.flags:
-        return True
-    return any(address in known for address in _addresses([head], ("from",), 1))
+    return role in {Role.JUNK, Role.ARCHIVE} or "\\Answered" in head.flags or sent.concerns(head)
 
 
-def _addresses(heads: Iterable[Head], names: Sequence[str], most: int) -> list[str]:
-    """Return the addresses in some fields of mails, in lower case."""
-    values = [head.fields.get(name, "") for head in heads for name in names]
-    found = [address.lower() for _, address in getaddresses(values) if "@" in address]
-    return found[: max(most, 0)]
+def _is_flagged(head: Head) -> bool:
+    return head.fields.get("x-spam-flag", "").lower().startswith("y")
+
+
+def _ids(head: Head, *names: str) -> list[str]:
+    """Return the Message-IDs in some fields of a mail."""
+    return [
+        one for name in names for one in _MESSAGE_ID.findall(head.fields.get(name, ""))[:REFERENCES]
+    ]
 
 
 def _cut(sources: Sequence[Source], most: int) -> None:

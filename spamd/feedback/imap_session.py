@@ -28,7 +28,14 @@ from imapclient.exceptions import CapabilityError, IMAPClientError, LoginError
 from spamd.feedback.folders import Listed
 from spamd.feedback.imap_login import Client, Contexts, connect, log_in
 from spamd.feedback.imap_wire import ANSWER_BYTES, Allowance
-from spamd.feedback.mailbox import AccessError, FolderError, MailboxError, decoded, words
+from spamd.feedback.mailbox import (
+    HEAD_FIELDS,
+    AccessError,
+    FolderError,
+    MailboxError,
+    decoded,
+    words,
+)
 from spamd.feedback.options import AccountOptions
 
 SEARCH_WINDOW = 50_000
@@ -63,7 +70,7 @@ GARBLED = (
 IDLE_SLICE_S = 1.0
 """How long one poll of an idle connection lasts; a stop waits no longer than this."""
 
-HEADER = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM TO CC SUBJECT X-SPAM-ID)]"
+HEADER = f"BODY.PEEK[HEADER.FIELDS ({' '.join(HEAD_FIELDS).upper()})]"
 
 JUNK_KEYWORDS = ("$Junk", "$NotJunk")
 """IANA's registered keywords; clients set Junk and NonJunk by filters of their own."""

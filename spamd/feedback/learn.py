@@ -3,16 +3,18 @@
 The guard: lessons that contradict a clear verdict (we said ham, a person says spam, or the other
 way round) are normal one by one. Very many of them within an hour are more likely a slip of the
 mouse, a wrong folder setting or a broken client than a change of mind: from `feedback.hold_after`
-on they are held for a review (`spamd lessons held`) instead of being learned.
+on they are held for a review (`spamd lessons held`) instead of being learned. They are counted in
+the database, over all processes and restarts.
 
 A person's lesson replaces whatever was taught before; learning itself is `training.Trainer`'s
 business, exact and once for each mail. Nothing is ever learned without a person.
 """
 
-from collections import Counter, OrderedDict
+import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from spamd.bayes.decision import Verdict
@@ -93,14 +95,6 @@ class Tally:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contradiction:
-    """A lesson that said that a clear verdict was wrong; `burst`: it came after too many others."""
-
-    time: datetime
-    burst: bool
-
-
 class Teacher:
     """Teaches what people said, and holds bursts back."""
 
@@ -112,7 +106,7 @@ class Teacher:
         self._clock = clock
         self._options = options
         self._window = timedelta(seconds=options.hold_window_s)
-        self._contradictions: dict[str, OrderedDict[bytes, Contradiction]] = {}
+        self._turn = asyncio.Lock()  # nobody learns between our count and our lessons
 
     async def teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> Tally:
         """Learn mails in their order, each once: the last word on a mail counts.
@@ -120,11 +114,17 @@ class Teacher:
         Raises:
             TemporaryError: the database is out of reach; nothing of the rest was learned.
         """
+        async with self._turn:
+            return await self._teach(candidates, source, actor)
+
+    async def _teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> Tally:
         tally = Tally()
         last = {candidate.features.digest: candidate for candidate in candidates}
+        contradicting = [one for one in last.values() if self._contradicts(one)]
+        burst = contradicting[await self._room(actor) :] if contradicting else []
         chosen = []
         for candidate in last.values():
-            if self._is_burst(candidate, actor):
+            if any(candidate is one for one in burst):
                 await self._hold(candidate, source, actor)
                 tally.held += 1
             else:
@@ -141,21 +141,16 @@ class Teacher:
         tally.already += len(candidates) - len(last)
         return tally
 
-    def _is_burst(self, candidate: Candidate, actor: str) -> bool:
+    def _contradicts(self, candidate: Candidate) -> bool:
         known = candidate.known
         if known is None or known.label is not None or not self._options.hold_after:
             return False  # a second thought on a mail corrects a person, not the model
-        if known.verdict is not CONTRADICTED[candidate.label]:
-            return False
-        now = self._clock.now()
-        recent = self._contradictions.setdefault(actor, OrderedDict())
-        while recent and now - next(iter(recent.values())).time > self._window:
-            recent.popitem(last=False)
-        digest = candidate.features.digest
-        if digest not in recent:  # else the database was away when it was taught
-            burst = len(recent) >= self._options.hold_after
-            recent[digest] = Contradiction(time=now, burst=burst)
-        return recent[digest].burst
+        return known.verdict is CONTRADICTED[candidate.label]
+
+    async def _room(self, actor: str) -> int:
+        """Return how many more lessons of a person may contradict what we said."""
+        since = self._clock.now() - self._window
+        return max(0, self._options.hold_after - await self._held.contradictions(actor, since))
 
     async def _hold(self, candidate: Candidate, source: str, actor: str) -> None:
         known = candidate.known

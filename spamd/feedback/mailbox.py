@@ -30,7 +30,7 @@ log."""
 TRACE_FIELDS = ("message-id", "date", "from", "to", "subject", "x-spam-id")
 """Set by the sender or by us at the scan; mail servers and clients leave them alone."""
 
-HEAD_FIELDS = (*TRACE_FIELDS, "cc")
+HEAD_FIELDS = (*TRACE_FIELDS, "in-reply-to", "references", "x-spam-flag")
 """Read of every mail that is looked at."""
 
 

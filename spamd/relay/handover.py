@@ -100,9 +100,10 @@ class HandOver:
             letter = await intake.finish(self._context.relay.bare_newline)
             if desk is None or letter.size_bytes > limit:
                 raise MessageTooLarge("report larger than what is looked at")  # noqa: TRY301 - answered like all faults
-            actor = self._envelope.sender.decode("ascii", "replace")
+            client = self._envelope.client  # MAIL FROM is whatever its sender writes
             content = unstuffed(letter.head(limit))
-            receipt = await desk.take(content, label, actor)
+            with self._connection.limit.of(self._context.relay.inspect_timeout_s):
+                receipt = await desk.take(content, label, client.login or client.address)
             await self._next_hop.reset()
             head = content[: content.find(b"\r\n\r\n", 0, LARGE_HEAD_BYTES) + 4]
             await send_receipt(self._context, self._next_hop, self._envelope, head, receipt)

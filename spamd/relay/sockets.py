@@ -14,6 +14,7 @@ from typing import Any
 
 from spamd.errors import ConfigError
 from spamd.relay.urls import Listener
+from spamd.wording import reason
 
 BACKLOG = 1024
 """Connections that wait to be accepted, as many as one worker serves."""
@@ -37,8 +38,22 @@ def open_sockets(listeners: Sequence[Listener], workers: int) -> list[list[socke
         listener = listeners[len(columns) - 1]
         key = "listen_lmtp" if listener.lmtp else "listen_tls" if listener.tls else "listen"
         where = listener.path or f"{listener.host}:{listener.port}"
-        raise ConfigError(f"relay.{key}: {where}: {error.strerror or error}") from error
+        raise ConfigError(f"relay.{key}: {where}: {unbound(error)}") from error
     return [[column[worker] for column in columns] for worker in range(workers)]
+
+
+def unbound(error: OSError) -> str:
+    """Return why an address can't be listened on, and what helps."""
+    match error.errno:
+        case errno.EADDRINUSE:
+            cure = "; another program listens there (ss -ltnp shows which)"
+        case errno.EADDRNOTAVAIL:
+            cure = "; no interface of this machine has that address (ip address shows them)"
+        case errno.EACCES:
+            cure = "; ports below 1024 need root or CAP_NET_BIND_SERVICE"
+        case _:
+            cure = ""
+    return reason(error) + cure
 
 
 def probe(host: str, port: int) -> None:

@@ -8,9 +8,9 @@ Sources, the strongest first:
     secret files                  a folder of files spamd_section__key, each holding one value: the
                                   folder is SPAMD_SECRETS, CREDENTIALS_DIRECTORY (systemd) or
                                   /run/secrets (Docker, Podman)
-    the settings file             --config, else SPAMD_CONFIG, else config/spamd.toml below the
-                                  current folder if that file belongs to the user, else
-                                  /etc/spamd/spamd.toml; else none
+    the settings file             --config, else SPAMD_CONFIG, else /etc/spamd/spamd.toml, else
+                                  config/spamd.toml below the current folder if that file belongs
+                                  to the user; else none
     defaults
 
 Nothing is guessed and nothing ignored: an unknown key, an unknown SPAMD_ variable, a value of the
@@ -132,6 +132,11 @@ class Configuration:
     file: Path | None
     origins: Mapping[str, str]
 
+    @property
+    def read_from(self) -> str:
+        """Return the settings file in words; every command that people look at says it."""
+        return str(self.file.absolute()) if self.file else "none, all defaults"
+
     def origin(self, key: str) -> str:
         """Return where the value of "section.key" comes from: a file, a variable or "default"."""
         for name, origin in self.origins.items():
@@ -150,6 +155,7 @@ def load(
     config: Path | None = None,
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    varied: Sequence[str] = (),
 ) -> Configuration:
     """Return the settings from all sources.
 
@@ -157,25 +163,16 @@ def load(
         config: the settings file that the command line names.
         overrides: "section.key=value", as the command line gives them.
         environ: the environment; that of the process by default.
+        varied: what `spamd evaluate --compare` tries; stronger than all else.
 
     Raises:
         ConfigError: one sentence on the first thing that is wrong.
     """
-    found, wrong = read(config, overrides, environ)
-    if found is None:
+    found, wrong = _read(config, overrides, environ, varied)
+    if wrong:
         more = f" (and {len(wrong) - 1} more, see spamd config check)" if len(wrong) > 1 else ""
         raise ConfigError(wrong[0] + more)
     return found
-
-
-def read(
-    config: Path | None = None,
-    overrides: Sequence[str] = (),
-    environ: Mapping[str, str] | None = None,
-) -> tuple[Configuration | None, list[str]]:
-    """Return the settings, or None and all that is wrong with them, one sentence each."""
-    found, wrong = _read(config, overrides, environ)
-    return (None, wrong) if wrong else (found, [])
 
 
 def check(
@@ -197,7 +194,10 @@ def check(
 
 
 def _read(
-    config: Path | None, overrides: Sequence[str], environ: Mapping[str, str] | None
+    config: Path | None,
+    overrides: Sequence[str],
+    environ: Mapping[str, str] | None,
+    varied: Sequence[str] = (),
 ) -> tuple[Configuration, list[str]]:
     environ = os.environ if environ is None else environ
     known = defaults()
@@ -205,7 +205,8 @@ def _read(
     layers: list[Layer] = []
     wrong: list[str] = []
     texts = (
-        sources.overrides(overrides),
+        sources.overrides(varied, "--compare"),
+        sources.overrides(overrides, "--set"),
         sources.variables(environ),
         sources.secret_files(environ),
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from spamd.errors import ConfigError
 from spamd.settings import faults
+from spamd.wording import reason
 
 PREFIX = "SPAMD_"
 LOCAL_FILE = Path("config/spamd.toml")
@@ -46,19 +47,25 @@ Entry = tuple[str, str, str]
 
 
 def settings_file(config: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the file to read: named by the command line, by SPAMD_CONFIG, or found."""
+    """Return the file to read: named by the command line, by SPAMD_CONFIG, or found.
+
+    Where spamd is installed its file comes first, so that who stands in a checkout, as whoever
+    installs from it does, reads and changes what the daemon runs on.
+    """
     if config is not None:
         return config
     if named := environ.get("SPAMD_CONFIG"):
         return Path(named)
+    try:
+        if SYSTEM_FILE.is_file():
+            return SYSTEM_FILE
+    except PermissionError:
+        return SYSTEM_FILE  # reading it says that we may not
     # A stranger's folder must not configure whoever steps into it, least of all root.
     with suppress(PermissionError):
         if LOCAL_FILE.is_file() and LOCAL_FILE.stat().st_uid == os.geteuid():
             return LOCAL_FILE
-    with suppress(PermissionError):  # reading it says that we may not
-        if not SYSTEM_FILE.is_file():
-            return None
-    return SYSTEM_FILE
+    return None
 
 
 def of_file(file: Path | None, known: Mapping[str, Any]) -> Layer:
@@ -68,7 +75,7 @@ def of_file(file: Path | None, known: Mapping[str, Any]) -> Layer:
     try:
         values = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise ConfigError(f"{file}: the settings file can't be read: {error.strerror}") from error
+        raise ConfigError(f"{file}: the settings file can't be read: {reason(error)}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: the settings file is not UTF-8 text") from error
     except tomllib.TOMLDecodeError as error:
@@ -98,13 +105,13 @@ def _as_list(value: object, default: object) -> object:
     return [value] if isinstance(default, tuple | frozenset) and isinstance(value, str) else value
 
 
-def overrides(given: Sequence[str]) -> Iterator[Entry]:
-    """Yield what the command line sets."""
+def overrides(given: Sequence[str], option: str) -> Iterator[Entry]:
+    """Yield what an option of the command line sets."""
     for override in given:
         key, equals, value = override.partition("=")
         if not equals or key.count(".") < 1:
-            raise ConfigError(f'--set needs SECTION.KEY=VALUE, not "{override}"')
-        yield key.strip(), value, "--set"
+            raise ConfigError(f'{option} needs SECTION.KEY=VALUE, not "{override}"')
+        yield key.strip(), value, option
 
 
 def variables(environ: Mapping[str, str]) -> Iterator[Entry]:
@@ -127,7 +134,7 @@ def secret_files(environ: Mapping[str, str]) -> Iterator[Entry]:
                 yield key, file.read_text("utf-8").rstrip("\r\n"), str(file)
     except OSError as error:
         place = error.filename or folder
-        raise ConfigError(f"{place}: the secret can't be read: {error.strerror}") from error
+        raise ConfigError(f"{place}: the secret can't be read: {reason(error)}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{folder}: a secret is not UTF-8 text") from error
 

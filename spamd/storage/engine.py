@@ -31,7 +31,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.storage import bulk
 from spamd.storage.options import DatabaseOptions
-from spamd.wording import masked_urls
+from spamd.wording import masked_urls, reason
 
 BEGIN = "spamd_begin"
 """Execution option: the statement that begins a transaction on SQLite."""
@@ -150,7 +150,9 @@ class Database:
                 raise
             raise meaning from error
         except self._silences as error:
-            raise StorageUnavailable(f"the database does not answer: {error}") from error
+            raise StorageUnavailable(
+                f"the database {self.shown} does not answer: {reason(error)}"
+            ) from error
 
     def _meaning(self, error: Exception) -> ConfigError | StorageUnavailable | None:
         """Return what a driver's error means, None when it is a bug of ours."""
@@ -165,7 +167,7 @@ class Database:
                 f"database.url: the file {self.path} is no intact SQLite database ({said});"
                 " put a backup in its place, or move it away to begin anew"
             )
-        return StorageUnavailable(f"the database refused: {said}")
+        return StorageUnavailable(f"the database {self.shown} refused: {said}")
 
     async def close(self) -> None:
         """Close all connections."""
@@ -187,7 +189,7 @@ def check_file(path: Path) -> None:
         path.touch(mode=0o640)
     except OSError as error:
         raise ConfigError(
-            f"database.url names the file {path}, which can't be created: {error.strerror}"
+            f"database.url names the file {path}, which can't be created: {reason(error)}"
         ) from error
     if os.geteuid() == 0:
         owner = path.absolute().parent.stat()

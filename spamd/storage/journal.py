@@ -62,6 +62,14 @@ async def listed(connection: AsyncConnection, selection: Selection) -> list[Less
     return [_head(row) for row in found[-(selection.newest or 0) :]]
 
 
+async def latest(connection: AsyncConnection, number: int) -> list[LessonHead]:
+    """Return the lessons given last, the newest first, also when they were rehearsed since."""
+    statement = (
+        select(*HEAD_COLUMNS).order_by(lesson.c.time.desc(), lesson.c.id.desc()).limit(number)
+    )
+    return [_head(row) for row in await connection.execute(statement)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The lessons in force, counted.

@@ -132,7 +132,9 @@ class Lookup:
                 connection.execute("BEGIN")
                 yield connection
         except sqlite3.Error as error:
-            raise StorageUnavailable(f"the database refused: {error}") from error
+            raise StorageUnavailable(
+                f"the database sqlite:///{self._path} refused: {error}"
+            ) from error
 
 
 def _is_file(path: Path) -> bool:

@@ -1,11 +1,13 @@
 """What feedback remembers: the ports `Mailboxes` and `HeldLessons`."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Row, delete, select
+from sqlalchemy import Column, Row, and_, delete, exists, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from spamd.bayes.decision import Verdict
 from spamd.ports import Cursor, Held, Parked, Place
 from spamd.sample import Label
 from spamd.storage import parts, tables
@@ -16,6 +18,7 @@ from spamd.storage.tables import storable, trace
 from spamd.storage.times import from_number, to_number
 
 CURSOR, PARKED, HELD = tables.cursor, tables.parked, tables.held
+LESSON, SCAN = tables.lesson, tables.scan
 
 CHUNK = 500
 """Keys per statement."""
@@ -207,6 +210,23 @@ class SqlHeldLessons:
         """Remove lessons and return how many there were."""
         async with self._database.writing() as connection:
             return await _removed(connection, HELD.c.number, numbers)
+
+    async def contradictions(self, actor: str, since: datetime) -> int:
+        """Return how many lessons of a person since then contradict a clear verdict."""
+        wrong = or_(
+            and_(LESSON.c.label == Label.SPAM.value, SCAN.c.verdict == Verdict.HAM.value),
+            and_(LESSON.c.label == Label.HAM.value, SCAN.c.verdict == Verdict.SPAM.value),
+        )
+        learned = select(func.count()).where(
+            LESSON.c.time >= to_number(since),
+            LESSON.c.actor == actor,
+            exists().where(SCAN.c.digest == LESSON.c.digest, wrong),
+        )
+        waiting = select(func.count()).where(HELD.c.time >= to_number(since), HELD.c.actor == actor)
+        async with self._database.reading() as connection:
+            in_force: int = (await connection.execute(learned)).scalar_one()
+            held: int = (await connection.execute(waiting)).scalar_one()
+        return in_force + held
 
 
 async def settle(connection: AsyncConnection, digests: Sequence[bytes]) -> int:

@@ -89,9 +89,10 @@ async def check_schema(database: Database) -> None:
     """
     before = await _revision(database)
     if before != newest():
+        found = f"schema {before}" if before else "no tables"
         raise ConfigError(
-            f"database.url {database.shown} holds schema {before or 'nothing'}, this version of"
-            f" spamd needs {newest()}; run: spamd database upgrade"
+            f"database.url {database.shown} has {found}, this version of spamd needs schema"
+            f" {newest()}; run: spamd database upgrade"
         )
 
 

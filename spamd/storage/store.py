@@ -116,6 +116,11 @@ class Store:
         async with self.database.reading() as connection:
             return await journal.listed(connection, selection)
 
+    async def latest(self, number: int) -> list[LessonHead]:
+        """Return the lessons given last, the newest first."""
+        async with self.database.reading() as connection:
+            return await journal.latest(connection, number)
+
     async def lesson(self, digest: bytes) -> Lesson | None:
         """Return the lesson in force about a mail, with what it taught."""
         async with self.database.reading() as connection:

@@ -197,6 +197,7 @@ def test_a_bug_exits_3_and_says_that_it_is_one(spamd: Spamd) -> None:
 
 
 def test_long_values_and_tables_are_toml_too(spamd: Spamd, home: Path) -> None:
+    (home / "var" / "cur").mkdir()
     (home / "a.toml").write_text(
         '[next_hop.routes]\n"example.org" = "smtp://127.0.0.1:25"\n'
         '[[feedback.accounts]]\nmaildir = "var"\nuser = "me"\n'

@@ -32,7 +32,7 @@ def test_scan_of_a_missing_mail_is_trouble(taught: Spamd) -> None:
     ran = taught("scan", "missing")
 
     assert (ran.code, ran.out) == (3, "")
-    assert ran.err == "spamd scan: missing: no such file or directory\n"
+    assert ran.err == "spamd: missing: no such file or directory\n"
 
 
 def test_scan_of_several_mails_exits_0_when_all_were_scanned(taught: Spamd) -> None:

@@ -59,8 +59,9 @@ class FakeMailboxes:
 
 @dataclass
 class FakeHeld:
-    """Held lessons."""
+    """Held lessons; of those in force it knows what the school knows."""
 
+    school: "FakeSchool | None" = None
     rows: list[Held] = field(default_factory=list)
     numbers: int = 0
 
@@ -78,6 +79,10 @@ class FakeHeld:
         before = len(self.rows)
         self.rows = [row for row in self.rows if row.number not in numbers]
         return before - len(self.rows)
+
+    async def contradictions(self, actor: str, since: datetime) -> int:
+        held = sum(row.actor == actor and row.time >= since for row in self.rows)
+        return held + (self.school.contradictions(actor, since) if self.school else 0)
 
 
 @dataclass
@@ -122,6 +127,16 @@ class FakeSchool:
     history: list[tuple[bytes, Label]] = field(default_factory=list)
     down: bool = False
     rehearsals: int = 0
+    times: dict[bytes, datetime] = field(default_factory=dict)
+
+    def contradictions(self, actor: str, since: datetime) -> int:
+        """Return how many lessons of a person since then contradict a clear verdict."""
+        clear = {(Label.SPAM, Verdict.HAM), (Label.HAM, Verdict.SPAM)}
+        verdicts = {known.digest: known.verdict for known in self.ids.values()}
+        return sum(
+            self.times[digest] >= since and by == actor and (label, verdicts.get(digest)) in clear
+            for digest, (label, _, by) in self.lessons.items()
+        )
 
     def scanned(
         self, content: bytes, identity: str, verdict: Verdict, when: datetime | None = None
@@ -170,6 +185,7 @@ class FakeSchool:
             else:
                 self.lessons[features.digest] = (label, source, actor)
                 self.history.append((features.digest, label))
+                self.times[features.digest] = self.clock.now()
             outcomes.append(
                 Outcome(digest=features.digest, result=result, label=label, before=0.5, after=0.9)
             )

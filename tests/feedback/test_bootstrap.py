@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from spamd.bayes.decision import Verdict
 from spamd.feedback.bootstrap import Bootstrap, BootstrapOptions
 from spamd.feedback.imap import ImapMailbox
 from spamd.feedback.mailbox import Mailbox
@@ -29,6 +30,10 @@ def from_(sender: str, subject: str) -> bytes:
 
 def to(recipient: str) -> bytes:
     return mail(f"to {recipient}").replace(b"To: alice@our.test", f"To: {recipient}".encode())
+
+
+def with_fields(subject: str, fields: str) -> bytes:
+    return fields.encode() + b"\r\n" + mail(subject)
 
 
 def pupil(
@@ -64,11 +69,11 @@ async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Accou
             owner.create(folder)
         for number in range(4):
             owner.append("Junk", mail(f"spam {number}"))
-        owner.append("Sent", to("Bert <Bert@friends.test>, eve@friends.test"))
+        owner.append("Sent", with_fields("my letter", "In-Reply-To: <replied@sender.test>"))
         owner.append("Archive", mail("archived"))
         owner.append("INBOX", mail("answered"), "(\\Answered \\Seen)")
-        owner.append("INBOX", from_("bert@friends.test", "a correspondent"))
-        owner.append("Family", from_("EVE@friends.test", "another"))
+        owner.append("INBOX", mail("replied"))
+        owner.append("Family", with_fields("reply", "References: <x@y> <my.letter@sender.test>"))
         owner.append("INBOX", mail("a stranger"), "(\\Seen)")
     mailbox = ImapMailbox(account_of(server, user), OPTIONS, ServerClock(), login=user, actor=user)
     plan = await pupil(mailbox, school).plan(nothing)
@@ -78,20 +83,91 @@ async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Accou
         ("INBOX", Label.HAM, 2),
         ("Family", Label.HAM, 1),
     }
-    assert plan.correspondents == 2
+    assert plan.sent == 1
     tally = await pupil(mailbox, school).learn(plan, nothing)
     assert (tally.learned[Label.SPAM], tally.learned[Label.HAM]) == (4, 4)
     assert {lesson[1:] for lesson in school.lessons.values()} == {("bootstrap", user)}
 
 
-async def test_mail_in_the_name_of_its_owner_is_no_ham(box: Box, school: FakeSchool) -> None:
+@pytest.mark.parametrize(
+    "sender",
+    ["me@our.test", "bert@friends.test", "Bert <BERT@friends.test>", "<bert@friends.test>"],
+)
+async def test_k5_mail_in_the_name_of_a_correspondent_proves_nothing(
+    box: Box, school: FakeSchool, sender: str
+) -> None:
     box.deliver(mail("spam"), "Junk")
-    me = "Me@our.test"
-    box.deliver(to(f"{me}, bert@friends.test").replace(b"ann@sender.test", me.encode()), "Sent")
-    box.deliver(from_("me@our.test", "I recorded you"))
-    box.deliver(from_("bert@friends.test", "lunch"))
+    box.deliver(to("me@our.test, bert@friends.test"), "Sent")
+    box.deliver(from_(sender, "pills"))
     plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
-    assert (plan.correspondents, plan.chosen(Label.HAM)) == (1, 1)
+    assert plan.chosen(Label.HAM) == 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "In-Reply-To: <guessed@our.test>",
+        "References: <spam@sender.test>",  # to a mail in Junk
+        "References: my.letter@sender.test",
+        "In-Reply-To: <my.letter@sender.test",
+        "X-Spam-Flag: NO",
+        "X-Spam-Status: No, score=-99",
+        "X-Spam-Id: 0123456789abcdef0123-0123456789abcdef",
+    ],
+)
+async def test_k5_what_a_stranger_writes_proves_no_ham(
+    box: Box, school: FakeSchool, fields: str
+) -> None:
+    box.deliver(mail("spam"), "Junk")
+    box.deliver(mail("my letter"), "Sent")
+    box.deliver(with_fields("pills", fields))
+    plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
+    assert (plan.sent, plan.chosen(Label.HAM)) == (1, 0)
+
+
+@pytest.mark.parametrize("value", ["YES", "Yes", "yes", " YES"])
+async def test_k5_a_flag_that_made_a_rule_file_mail_in_junk_proves_no_spam(
+    box: Box, school: FakeSchool, value: str
+) -> None:
+    box.deliver(with_fields("invoice", f"X-Spam-Flag:{value}"), "Junk")
+    box.deliver(mail("moved by hand"), "Junk")
+    plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
+    assert (plan.chosen(Label.SPAM), plan.filtered) == (1, 1)
+
+
+async def test_k5_the_marks_of_another_filter_count_when_the_admin_says_so(
+    box: Box, school: FakeSchool
+) -> None:
+    box.deliver(with_fields("marked", "X-Spam-Flag: YES"), "Junk")
+    options = BootstrapOptions(ratio=float("inf"), filtered=True)
+    plan = await Bootstrap([maildir(box)], school, school, extract, options).plan(nothing)
+    assert (plan.chosen(Label.SPAM), plan.filtered) == (1, 0)
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+async def test_k5_in_junk_our_own_verdict_teaches_nothing_and_a_person_against_it_does(
+    box: Box, school: FakeSchool, *, filtered: bool
+) -> None:
+    for verdict in (Verdict.SPAM, Verdict.HAM, Verdict.UNSURE):
+        content = mail(str(verdict), identity=f"id-{verdict}")
+        school.scanned(content, f"id-{verdict}", verdict)
+        box.deliver(content, "Junk")
+    options = BootstrapOptions(ratio=float("inf"), filtered=filtered)
+    plan = await Bootstrap([maildir(box)], school, school, extract, options).plan(nothing)
+    assert (plan.chosen(Label.SPAM), plan.filtered) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "value", ["(" * 5000, "<" * 5000, "<a@b>" * 5000, "\\(" * 5000, '"' * 5000]
+)
+async def test_k5_hostile_fields_cost_nothing_and_are_no_error(
+    box: Box, school: FakeSchool, value: str
+) -> None:
+    for field in ("References", "In-Reply-To", "From", "To"):
+        box.deliver(with_fields(f"odd {field}", f"{field}: {value}"), "Sent")
+        box.deliver(with_fields(f"odd {field}", f"{field}: {value}"), "Junk")
+    plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
+    assert (plan.sent, plan.chosen(Label.SPAM), plan.faults) == (4, 4, [])
 
 
 async def test_both_labels_are_learned_in_like_numbers_the_newest_first(

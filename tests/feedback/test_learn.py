@@ -1,5 +1,6 @@
 """From what people say to lessons: each mail once, bursts held back."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -24,10 +25,13 @@ class Class:
     def __init__(self, options: FeedbackOptions = OPTIONS) -> None:
         self.clock = FakeClock()
         self.school = FakeSchool(self.clock)
-        self.held = FakeHeld()
+        self.held = FakeHeld(self.school)
         self.teacher = Teacher(self.school, self.held, self.clock, options)
 
     async def teach(self, *candidates: Candidate, actor: str = "alice") -> Tally:
+        for one in candidates:
+            if one.known is not None:
+                self.school.ids[one.known.digest.hex()] = one.known
         return await self.teacher.teach(candidates, "imap", actor)
 
 
@@ -114,6 +118,32 @@ async def test_a_burst_is_over_when_its_time_is() -> None:
     await room.teach(*many(5, Label.SPAM, Verdict.HAM))
     room.clock.seconds += 61
     assert (await room.teach(candidate("later", Label.SPAM, Verdict.HAM))).held == 0
+
+
+async def test_h7_the_burst_is_counted_over_all_processes() -> None:
+    room = Class()
+    await room.teach(*many(2, Label.SPAM, Verdict.HAM))
+    other = Teacher(room.school, room.held, room.clock, OPTIONS)
+    found = many(3, Label.SPAM, Verdict.HAM, start=10)
+    tally = await other.teach(found, "address", "alice")
+    assert (tally.learned[Label.SPAM], tally.held) == (1, 2)
+
+
+async def test_h7_nobody_is_forgotten_within_the_time_however_many_others_come() -> None:
+    room = Class()
+    await room.teach(*many(3, Label.SPAM, Verdict.HAM))
+    for number in range(200):
+        await room.teach(candidate(f"of {number}", Label.SPAM, Verdict.HAM), actor=f"{number}")
+    assert (await room.teach(candidate("again", Label.SPAM, Verdict.HAM))).held == 1
+
+
+async def test_h7_reports_that_come_at_once_do_not_get_past_the_guard() -> None:
+    room = Class()
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(20):
+            one = candidate(f"mail {number}", Label.SPAM, Verdict.HAM)
+            tasks.create_task(room.teach(one))
+    assert (room.school.taught(Label.SPAM), len(room.held.rows)) == (3, 17)
 
 
 async def test_lessons_tried_again_while_the_database_is_away_make_no_burst() -> None:

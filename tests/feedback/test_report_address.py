@@ -28,7 +28,7 @@ OPTIONS = FeedbackOptions(
 
 
 def desk_of(school: FakeSchool, options: FeedbackOptions = OPTIONS) -> ReportAddress:
-    teacher = Teacher(school, FakeHeld(), FakeClock(), options)
+    teacher = Teacher(school, FakeHeld(school), FakeClock(), options)
     return ReportAddress(options, school, teacher, extract)
 
 

@@ -228,7 +228,7 @@ async def bench_at(
     clock = ServerClock()
     school = school or FakeSchool(clock)
     mailboxes = mailboxes or FakeMailboxes()
-    held = FakeHeld()
+    held = FakeHeld(school)
     observer = FakeObserver()
     mailbox = make(account, options, clock, mailboxes)
 
@@ -343,7 +343,7 @@ def surroundings(options: FeedbackOptions = QUICK) -> Surroundings:
     memory = Memory(
         mailboxes=FakeMailboxes(),
         history=school,
-        teacher=Teacher(school, FakeHeld(), clock, options),
+        teacher=Teacher(school, FakeHeld(school), clock, options),
         extract=extract,
     )
     return Surroundings(memory=memory, clock=clock, observer=FakeObserver())

@@ -1,5 +1,6 @@
 """Report addresses: who may teach by mail, and what becomes of everybody else's."""
 
+import asyncio
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from pathlib import Path
@@ -41,8 +42,48 @@ async def test_a_report_from_a_network_that_may_teach_is_learned_and_goes_no_fur
         answer = await (await running.talk()).deliver(recipients=REPORTS)
 
     assert answer == b"250 2.0.0 1 reported as spam, 1 learned\r\n"
-    assert desk.taken == [(LETTER, Label.SPAM, "a@x.test")]
+    assert desk.taken == [(LETTER, Label.SPAM, "127.0.0.1")]
     assert next_hop.envelopes == [(b"FROM:<>", [b"TO:<a@x.test>"])]  # the receipt
+
+
+@pytest.mark.parametrize("sender", [b"<boss@x.test>", b"<>", b"<a@x.test>"])
+async def test_h7_who_reports_is_the_client_whatever_stands_in_mail_from(sender: bytes) -> None:
+    desk = FakeDesk()
+    async with (
+        ScriptedNextHop() as next_hop,
+        relay(next_hop.url, desk=desk, report_networks=("127.0.0.0/8",)) as running,
+    ):
+        await (await running.talk()).deliver(sender=sender, recipients=REPORTS)
+    assert [actor for _, _, actor in desk.taken] == ["127.0.0.1"]
+
+
+async def test_h7_who_has_logged_in_reports_under_that_name() -> None:
+    desk = FakeDesk()
+    async with (
+        ScriptedNextHop() as next_hop,
+        relay(next_hop.url, desk=desk, trusted_networks=("127.0.0.0/8",)) as running,
+    ):
+        talk = await running.talk()
+        await talk.say(b"EHLO front.test", b"XCLIENT ADDR=198.51.100.7 LOGIN=ann")
+        await talk.deliver(recipients=REPORTS)
+    assert [actor for _, _, actor in desk.taken] == ["ann"]
+
+
+class StuckDesk(FakeDesk):
+    """Waits for a database that is locked."""
+
+    async def take(self, content: bytes, label: Label, actor: str) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+
+async def test_k10_a_report_that_can_not_be_learned_in_time_is_451_within_the_deadline() -> None:
+    options = {**OPEN, "inspect_timeout_s": 0.3}
+    async with ScriptedNextHop() as hop, relay(hop.url, desk=StuckDesk(), **options) as running:
+        talk = await running.talk()
+        async with asyncio.timeout(10):
+            assert (await talk.deliver(recipients=REPORTS)).startswith(b"451 4.3.0 ")
+        assert (await talk.deliver(hello=b"")).startswith(b"250 ")  # the session goes on
 
 
 @pytest.mark.parametrize("networks", [(), ("192.0.2.0/24",)])

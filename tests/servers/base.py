@@ -20,6 +20,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -62,7 +63,7 @@ def require(name: str) -> None:
     pytest.skip(f"{REQUIREMENT_NEEDS}{name}: {reason}")
 
 
-def missing(name: str) -> str | None:
+def missing(name: str) -> str | None:  # noqa: PLR0911 - one for each name
     """Return why `name` can't be used here, or None when it can."""
     match name:
         case "postfix":
@@ -74,6 +75,8 @@ def missing(name: str) -> str | None:
             return "Exim is started as root only" if os.geteuid() else _absent([exim_program()])
         case "netns":
             return _no_namespaces()
+        case "python3-venv":
+            return _no_python()
         case "sieve" | "dovecot" | "cyrus":
             return _absent(_IMAP_SERVERS[name])
         case "postgresql":
@@ -94,6 +97,16 @@ def _no_namespaces() -> str | None:
         return "root makes network namespaces, with ip of iproute2"
     tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
     return "no network namespaces allowed here" if tried.returncode else None
+
+
+def _no_python() -> str | None:
+    """Return why Debian's Python can't make an environment that uses our packages."""
+    asks = "import ensurepip, sys; print(*sys.version_info[:2])"
+    tried = subprocess.run(
+        ["/usr/bin/python3", "-c", asks], capture_output=True, text=True, check=False
+    )
+    ours = f"{sys.version_info.major} {sys.version_info.minor}\n"
+    return None if tried.stdout == ours else "Debian's python3 is another, or has no venv"
 
 
 def exim_program() -> Path:

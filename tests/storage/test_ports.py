@@ -1,5 +1,12 @@
 """The repositories fulfil the ports that feedback and the relay stand on."""
 
+import asyncio
+import sqlite3
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
@@ -22,7 +29,10 @@ from spamd.report import ScanReport
 from spamd.storage.engine import Database
 from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.migrate import upgrade
+from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans
+from spamd.training import Result
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, mail, same_sample
 
 ACCOUNT = "anna@mail.example:993"
@@ -272,3 +282,47 @@ async def test_a_lease_belongs_to_one_until_it_runs_out(
     assert holder.holder == "worker 2"
     await leases.release("feedback", "worker 2")
     assert await leases.holder("feedback") is None
+
+
+async def test_h7_lessons_against_clear_verdicts_are_counted_for_each_person(
+    database: Database, clock: FixedClock, desk: Desk
+) -> None:
+    lessons: HeldLessons = SqlHeldLessons(database)
+    scans = Scans(database, clock)
+    verdicts = {"a": Verdict.HAM, "b": Verdict.HAM, "c": Verdict.UNSURE, "d": Verdict.SPAM}
+    for subject, verdict in verdicts.items():
+        for number in range(2):  # two recipients of the same mail
+            seen = replace(report(mail(subject), id=f"{subject}{number}"), verdict=verdict)
+            scans.record(seen)
+    await scans.flush()
+    await desk.train(SPAM, mail("a"), actor="anna")
+    clock.advance(minutes=30)
+    since = clock.now()
+    await desk.train(SPAM, mail("b"), mail("c"), mail("d"), mail("unseen"), actor="anna")
+    await desk.train(HAM, mail("d"), actor="bert")
+    await lessons.hold([held(clock, "held")])
+    assert await lessons.contradictions("anna", since) == 2
+    assert await lessons.contradictions("anna", since - timedelta(hours=1)) == 3
+    assert await lessons.contradictions("bert", since) == 1
+    assert await lessons.contradictions("nobody", since) == 0
+
+
+async def test_k10_a_lesson_that_waits_for_a_locked_database_can_be_given_up(
+    tmp_path: Path, clock: FixedClock
+) -> None:
+    database = await Database.open(DatabaseOptions(url=f"sqlite:///{tmp_path}/spamd.db"))
+    try:
+        await upgrade(database)
+        desk = Desk(database, clock)
+        with sqlite3.connect(tmp_path / "spamd.db", isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            started = time.monotonic()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await desk.train(SPAM, mail("a"))
+            assert time.monotonic() - started < 5  # not `busy_timeout_s` with its retries
+            other.execute("ROLLBACK")
+        other.close()
+        assert await desk.train(SPAM, mail("a")) == [Result.LEARNED]
+    finally:
+        await database.close()
