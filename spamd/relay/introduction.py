@@ -69,7 +69,6 @@ class Introduction(Connection):
         if not helo or len(helo) > HELLO_BYTES:
             self.say(ARGUMENT)
             return
-        self.junk()
         self.forget()
         self.helo, self._extended = helo, extended
         answer = await self._greet_next_hop()
@@ -115,7 +114,6 @@ class Introduction(Connection):
 
     async def smtp_NOOP(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Do nothing."""
-        self.junk()
         self.say(OK)
 
     async def smtp_QUIT(self, argument: str | None) -> None:  # noqa: N802, ARG002
@@ -125,17 +123,14 @@ class Introduction(Connection):
 
     async def smtp_VRFY(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Say that we do not know."""
-        self.junk()
         self.say(reply(252, "2.0.0 Send some mail, we will try"))  # RFC 5321 §7.3
 
     async def smtp_EXPN(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Refuse."""
-        self.junk()
         self.say(_OFF)
 
     async def smtp_HELP(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Point to where help is."""
-        self.junk()
         self.say(reply(214, "2.0.0 RFC 5321"))
 
     async def smtp_STARTTLS(self, argument: str | None) -> None:  # noqa: N802

@@ -9,19 +9,21 @@ nothing and send again.
 import asyncio
 import os
 import socket
-import ssl
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 from spamd.errors import ConfigError
 from spamd.ports import Clock, Inspector, Observer, ReportDesk
-from spamd.relay.context import Door, RelayContext, server_context
+from spamd.relay.conduct import Visits
+from spamd.relay.context import RelayContext, server_context
+from spamd.relay.door import Door
 from spamd.relay.next_hops import NextHops
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.session import RelaySession
 from spamd.relay.sockets import BACKLOG, open_sockets
 from spamd.relay.spool import Budget
+from spamd.relay.turns import Handshakes, Turns
 from spamd.relay.urls import Listener, NextHopUrl
 from spamd.relay.watchdog import Kennel
 
@@ -87,6 +89,9 @@ class Relay:
             ),
             door=Door(options),
             kennel=self._kennel,
+            visits=Visits(options),
+            turns=Turns(),
+            handshakes=Handshakes(),
             spawn=self._spawn,
             context=context,
             desk=desk,
@@ -175,17 +180,8 @@ class Relay:
         if listener.path:
             return await loop.create_unix_server(session, sock=sock, backlog=BACKLOG)
         self.addresses.append(sock.getsockname()[:2])
-        # With PROXY the header comes before TLS, so TLS is started later.
-        context: ssl.SSLContext | None = None
-        if listener.tls and not self._options.proxy_protocol:
-            context = self._context.context
-        return await loop.create_server(
-            session,
-            sock=sock,
-            backlog=BACKLOG,
-            ssl=context,
-            ssl_handshake_timeout=self._options.tls_handshake_s if context else None,
-        )
+        # TLS is started by the session, so that a certificate that was read again is used at once.
+        return await loop.create_server(session, sock=sock, backlog=BACKLOG)
 
     def _refuse_ourselves(self, urls: Sequence[NextHopUrl]) -> None:
         """Refuse a next hop that is our own door: each mail would turn in circles."""

@@ -12,6 +12,12 @@ from enum import StrEnum
 from spamd.relay.urls import Listener, parse_listener, parse_next_hop
 
 MIB = 1024 * 1024
+MAY_BE_ZERO = {
+    "workers",
+    "max_connections_per_client",
+    "max_connections_per_network",
+    "command_delay_s",
+}
 
 
 class BareNewlines(StrEnum):
@@ -71,8 +77,12 @@ class RelayOptions:
     spool_directory          where; empty takes the system's folder for temporary files
     max_connections          of one worker, then 421 4.7.0
     max_connections_per_client  from one address (one /64 of IPv6), trusted networks excepted
-    max_turns_without_mail   pauses between commands without a mail, then 421 4.7.0 (Postfix: 100
-                             junk commands)
+    max_connections_per_network  from one network (a /24, a /48 of IPv6), trusted networks excepted
+    max_commands_without_mail  NOOP, RSET, EHLO and the like since the last mail, then 421 4.7.0
+                             (Postfix: 100 junk commands)
+    command_delay_s          wait before each command from the 21st without a mail on, four times
+                             that after five wrong ones; a client that comes more often than 20
+                             times a second without mail waits for its greeting, too. 0: none
     max_bad_commands         wrong commands of a session, then 421 4.7.0 (Postfix: 20)
     command_timeout_s        waiting for the next command; RFC 5321 §4.5.3.2.7: at least 5 minutes
     data_timeout_s           waiting for the next block of a message; RFC 5321 §4.5.3.2.5: 3 minutes
@@ -110,7 +120,9 @@ class RelayOptions:
     spool_directory: str = ""
     max_connections: int = 1000
     max_connections_per_client: int = 100
-    max_turns_without_mail: int = 100
+    max_connections_per_network: int = 250
+    max_commands_without_mail: int = 100
+    command_delay_s: float = 0.05
     max_bad_commands: int = 20
     command_timeout_s: float = 300.0
     data_timeout_s: float = 180.0
@@ -136,7 +148,7 @@ class RelayOptions:
             raise ValueError("relay.listen, listen_tls and listen_lmtp are all empty")
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
-            least = 0 if name in {"workers", "max_connections_per_client"} else 1e-3
+            least = 0 if name in MAY_BE_ZERO else 1e-3
             if isinstance(value, int | float) and not isinstance(value, bool) and value < least:
                 raise ValueError(f"relay.{name} must be above {int(least)}, not {value}")
         if self.max_message_bytes > self.spool_bytes:

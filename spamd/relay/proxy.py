@@ -24,6 +24,22 @@ _V1_BYTES = 107  # §2.1: the longest header, CRLF included
 _V2_BYTES = 16 + 4096  # far above what certificates in TLVs need
 
 
+async def proxy_header_of(transport: asyncio.Transport, timeout_s: float) -> tuple[str, int] | None:
+    """Return the client that the header of a connection names, as `read_proxy_header`.
+
+    The header is taken from the socket itself; the transport must be paused.
+
+    Raises:
+        ConnectionResetError: there is no good header, or not in time.
+    """
+    with transport.get_extra_info("socket").dup() as peer:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await read_proxy_header(peer)
+        except TimeoutError as error:
+            raise ConnectionResetError("no PROXY header in time") from error
+
+
 async def read_proxy_header(peer: socket.socket) -> tuple[str, int] | None:
     """Return the address and port of the client; None when the header names nobody (§2.2 LOCAL).
 

@@ -32,7 +32,9 @@ class Receiving:
 
     async def chunk(self, size: int, sink: Callable[[bytes], None]) -> None:
         """Read exactly `size` octets."""
-        left = size
+        come = self._connection.inbox.take(size)
+        sink(come)
+        left = size - len(come)
 
         def take(block: bytes) -> bytes | None:
             nonlocal left
@@ -41,7 +43,7 @@ class Receiving:
             left = max(0, left - len(block))
             return rest
 
-        if size:
+        if left:
             await self._pour(take)
 
     async def _pour(self, take: Callable[[bytes], bytes | None]) -> None:

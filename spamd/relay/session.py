@@ -30,6 +30,9 @@ from spamd.relay.watchdog import Watchdog
 if TYPE_CHECKING:
     from spamd.sample import Label
 
+SMALL_CHUNK = 1024
+"""Octets; a message in smaller chunks is rather work for us than mail, so these count."""
+
 _SIZE = re.compile("[0-9]{1,20}")
 _START = reply(354, "End data with <CR><LF>.<CR><LF>")
 _HELLO_FIRST = reply(503, "5.5.1 Say hello first")
@@ -85,6 +88,7 @@ class RelaySession(Introduction):
         answer = await next_hop.mail(wire, self.client())
         if answer.accepted:
             self._mail = path
+            self.conduct.useful()
         self.say(answer)
 
     def _refusal(self, path: Path, next_hop: NextHopSession) -> Reply | None:
@@ -108,27 +112,31 @@ class RelaySession(Introduction):
         if self._mail is None or self.next_hop is None:
             self.say(_NO_SENDER if self.helo else _HELLO_FIRST)
             return
-        if len(self._recipients) >= self._context.relay.max_recipients:
-            self.say(_TOO_MANY)
-            return
-        if self._recipients and self._one_only:
-            self.say(_ONE_ONLY)
-            return
         wire = (argument or "").encode("utf-8", "surrogateescape")
         if not wire:
             self.say(ARGUMENT)
             return
+        answer = await self._recipient(wire, self.next_hop)
+        self.conduct.useful()
+        self.conduct.recipient()
+        self.say(answer)
+
+    async def _recipient(self, wire: bytes, next_hop: NextHopSession) -> Reply:
+        """Return the answer to a recipient, who is taken with it."""
+        if len(self._recipients) >= self._context.relay.max_recipients:
+            return _TOO_MANY
+        if self._recipients and self._one_only:
+            return _ONE_ONLY
         path = parse_path(wire)
         address = path.address if path else wire
         report = self._reported(address)
         if self._recipients and report is not self._report:
-            self.say(_ONE_ONLY)
-            return
-        answer = _REPORT if report is not None else await self.next_hop.rcpt(wire, path)
+            return _ONE_ONLY
+        answer = _REPORT if report is not None else await next_hop.rcpt(wire, path)
         if answer.accepted:
             self._recipients.append(address)
             self._report = report
-        self.say(answer)
+        return answer
 
     def _reported(self, address: bytes) -> "Label | None":
         """Return what mail to a report address teaches; None where this client may not teach."""
@@ -151,7 +159,6 @@ class RelaySession(Introduction):
         if argument:
             self.say(ARGUMENT)
             return
-        self.junk()
         if self._mail is not None and self.next_hop is not None:
             self.forget()
             await self.next_hop.reset()
@@ -204,6 +211,8 @@ class RelaySession(Introduction):
             self._heart.watch(self._context.next_hop.keepalive_s)
         chunks = self._chunks
         await Receiving(self).chunk(size, chunks.feed)
+        if size >= SMALL_CHUNK:
+            self.conduct.useful()
         if chunks.fault is not None:
             # RFC 3030 §2: the transaction has failed; what follows is swallowed
             await self._refuse(chunks.fault)
@@ -235,6 +244,7 @@ class RelaySession(Introduction):
         self._chunks = None  # it is `intake` now
         self.forget()
         self.mail_came()
+        await self.turn()
         hand_over = HandOver(self._context, self, next_hop, envelope)
         if report is None:
             replies = await hand_over.run(intake)

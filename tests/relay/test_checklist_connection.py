@@ -94,7 +94,7 @@ async def test_smtp_c06_a_client_that_says_nothing_reads_421() -> None:
 
 
 async def test_smtp_c07_noop_for_ever_ends() -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url, max_turns_without_mail=5) as running:
+    async with ScriptedNextHop() as hop, relay(hop.url, max_commands_without_mail=5) as running:
         talk = await running.talk()
         answers = [await talk.say(b"NOOP") for _ in range(6)]
         assert answers[:5] == [b"250 2.0.0 OK\r\n"] * 5
@@ -265,7 +265,9 @@ async def test_smtp_c14_a_client_that_does_not_read_is_dropped(
     monkeypatch.setattr("spamd.relay.connection.LINGER_S", 0.05)
     async with (
         ScriptedNextHop() as hop,
-        relay(hop.url, command_timeout_s=0.2, max_turns_without_mail=10**6) as running,
+        relay(
+            hop.url, command_timeout_s=0.2, max_commands_without_mail=10**6, command_delay_s=0
+        ) as running,
     ):
         loop = asyncio.get_running_loop()
         for listening in running.relay._servers[0].sockets:  # so that little waits in the kernel
@@ -279,7 +281,10 @@ async def test_smtp_c14_a_client_that_does_not_read_is_dropped(
 
 
 async def test_smtp_c15_many_pipelined_noops_are_answered_in_order() -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url) as running:
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, max_commands_without_mail=10**6, command_delay_s=0) as running,
+    ):
         talk = await running.talk()
         async with asyncio.TaskGroup() as group:
             group.create_task(talk.send(b"NOOP\r\n" * 20_000 + b"QUIT\r\n"))

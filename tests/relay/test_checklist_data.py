@@ -272,7 +272,10 @@ STREAM = (
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 64, 10_000])
 async def test_smtp_d11_any_chunking_gives_the_same_transcript(size: int) -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url, max_turns_without_mail=10**6) as running:
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, max_commands_without_mail=10**6, command_delay_s=0) as running,
+    ):
         talk = await running.talk()
         for at in range(0, len(STREAM), size):
             await talk.send(STREAM[at : at + size])
@@ -420,7 +423,10 @@ async def longest_noop_s(talk: Talk, answer: asyncio.Future[bytes]) -> float:
 
 @pytest.mark.parametrize("sign", [b"\n", b"\r", b"\n.", b"\r\n.a"])
 async def test_smtp_d17_a_flood_of_newlines_is_repaired_in_time(sign: bytes) -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url, max_turns_without_mail=10**6) as running:
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, max_commands_without_mail=10**6, command_delay_s=0) as running,
+    ):
         talk, other = await running.talk(), await running.talk()
         loop = asyncio.get_running_loop()
         await talk.begin()
@@ -434,7 +440,10 @@ async def test_smtp_d17_a_flood_of_newlines_is_repaired_in_time(sign: bytes) -> 
 
 
 async def test_smtp_d17_a_header_of_a_million_fields_does_not_stall_other_sessions() -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url, max_turns_without_mail=10**6) as running:
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, max_commands_without_mail=10**6, command_delay_s=0) as running,
+    ):
         talk, other = await running.talk(), await running.talk()
         await talk.begin()
         wire = b"a:\r\n" * 1_000_000 + b"\r\nx\r\n"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spamd.message.envelope import Client
 from spamd.relay.commands import parse_path, understood
-from spamd.relay.context import Door
+from spamd.relay.door import Door
 from spamd.relay.identity import (
     from_xtext,
     identity_commands,

@@ -1,0 +1,88 @@
+"""Who may come in: the limits on connections, of all, of one client and of one network.
+
+One client is an IPv4 address or a /64 of IPv6, what one site has at least (RFC 4291 §2.5.4). One
+network is a /24 or a /48: who has one address of it has often all. Trusted networks and UNIX
+sockets count as nobody.
+"""
+
+import ipaddress
+from collections import defaultdict
+from collections.abc import Sequence
+
+from spamd.message.envelope import Client
+from spamd.relay.options import RelayOptions
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Door:
+    """Lets clients in as far as the limits go."""
+
+    def __init__(self, options: RelayOptions, max_connections: int | None = None) -> None:
+        self._options = options
+        self._max_connections = max_connections or options.max_connections
+        self._networks = tuple(map(ipaddress.ip_network, options.trusted_networks))
+        self._reporting = tuple(map(ipaddress.ip_network, options.report_networks))
+        self._inside: defaultdict[str, int] = defaultdict(int)
+        self._total = 0
+
+    def trusts(self, address: str) -> bool:
+        """Tell whether who connects from there may name another client."""
+        return _within(address, self._networks)
+
+    def may_report(self, client: Client) -> bool:
+        """Tell whether this client's mail to a report address is a lesson."""
+        return client.login is not None or _within(client.address, self._reporting)
+
+    def enter(self, address: str) -> str | None:
+        """Return the ticket for `leave`, or None when there is no room."""
+        ticket = self._ticket(address)
+        if self._total >= self._max_connections:
+            return None
+        if ticket:
+            options, inside, network = self._options, self._inside, network_of(ticket)
+            limit = options.max_connections_per_client
+            if limit and inside.get(ticket, 0) >= limit:
+                return None
+            limit = options.max_connections_per_network
+            if limit and inside.get(network, 0) >= limit:
+                return None
+            inside[ticket] += 1
+            inside[network] += 1
+        self._total += 1
+        return ticket
+
+    def leave(self, ticket: str) -> None:
+        """Give the place back."""
+        self._total -= 1
+        if ticket:
+            for name in (ticket, network_of(ticket)):
+                self._inside[name] -= 1
+                if not self._inside[name]:
+                    del self._inside[name]
+
+    def _ticket(self, address: str) -> str:
+        """Return what counts as one client, empty for nobody."""
+        if not address or self.trusts(address):
+            return ""
+        if ":" in address:
+            return str(ipaddress.ip_network((address, 64), strict=False))
+        return address
+
+
+def network_of(ticket: str) -> str:
+    """Return the network of a client, empty for nobody's."""
+    if ":" in ticket:
+        wide = ipaddress.ip_network(ticket).supernet(new_prefix=48)
+        return str(wide)
+    return ticket.rpartition(".")[0]
+
+
+def _within(address: str, networks: Sequence[Network]) -> bool:
+    if not networks:
+        return False
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False  # a UNIX socket, or a client that a proxy could not name
+    return any(found in network for network in networks)
