@@ -28,7 +28,7 @@ from spamd.relay.outgoing import Outgoing
 from spamd.relay.replies import ClientUntold, NextHopLost, NextHopTlsFailed, Reply, reply
 from spamd.relay.urls import NextHopUrl
 from spamd.relay.watchdog import Kennel, TimeLimit
-from spamd.relay.wire import Wire
+from spamd.relay.wire import DONE, DOT, GREETING, LOGIN, START, Wire
 
 _UNKNOWN = {500, 502, 503}
 """What a server says to a PROXY header that it takes for commands, and we read behind EHLO."""
@@ -168,7 +168,7 @@ class SmtpSession:
 
     def command(self, line: bytes) -> Awaitable[Reply]:
         """Pass any other command on (AUTH and its answers)."""
-        return self._wire.ask(line + b"\r\n", self._options.command_timeout_s, more=True)
+        return self._wire.ask(line + b"\r\n", self._options.command_timeout_s, answers=LOGIN)
 
     def keep_alive(self) -> None:
         """Keep the next hop from ending an idle session."""
@@ -190,15 +190,15 @@ class SmtpSession:
         try:
             deadline = self._loop.time() + timeout_s
             data_s = min(options.data_timeout_s, timeout_s)
-            answer = await self._wire.ask(b"DATA\r\n", data_s, more=True)
+            answer = await self._wire.ask(b"DATA\r\n", data_s, answers=START)
             if answer.code != 354:
                 return [self._no_data(answer)] * count
             whole = outgoing.whole
             if whole is None:
                 await self._wire.pour(outgoing.blocks(), options.block_timeout_s, deadline)
-                whole = b".\r\n"
+                whole = DOT
             left_s = deadline - self._loop.time()
-            first = await self._wire.ask(whole, left_s, further=count - 1)
+            first = await (await self._wire.send(whole, left_s, further=count - 1))
         except BaseException:
             self._wire.abort()  # never let a part pass for the whole
             raise
@@ -264,7 +264,7 @@ class SmtpSession:
     async def _start_tls(self, context: ssl.SSLContext, client: Client) -> bool:
         """Turn on TLS, on a fresh connection go without; tell whether hello is due again."""
         options = self._options
-        answer = await self._wire.ask(b"STARTTLS\r\n", options.greeting_timeout_s)
+        answer = await self._wire.ask(b"STARTTLS\r\n", options.greeting_timeout_s, answers=GREETING)
         if answer.code != 220:
             if options.tls is NextHopTls.REQUIRED:
                 self.close()
@@ -292,7 +292,9 @@ class SmtpSession:
                 return  # said once already, and it is the same client
             self._untold("the next hop offers us no XCLIENT with ADDR")
         for line in identity_commands(b"XCLIENT", client, offered):
-            answer = await self._wire.ask(line, self._options.greeting_timeout_s)
+            answer = await self._wire.ask(
+                line, self._options.greeting_timeout_s, answers=(*GREETING, *DONE)
+            )
             if answer.permanent:
                 self._untold(f"XCLIENT is refused by the next hop: {answer.code}")
             if not answer.accepted:

@@ -5,8 +5,9 @@ may be on their way. A reply is everything up to the line whose fourth byte is n
 verbatim. Sizes are bounded: a next hop that sends garbage costs its connection, not our memory.
 
 Raised to whoever waits for a reply: `NextHopLost` when the next hop is silent or gone,
-`RemoteProtocolError` when it breaks the rules. A 421 that came unasked is the answer to the next
-command, for then the next hop is about to close.
+`RemoteProtocolError` when it breaks the rules: a reply that nobody asked for, or one that can't be
+the answer to what was asked, for it may be an earlier one's. A 421 that came unasked is the answer
+to the next command, for then the next hop is about to close.
 """
 
 import asyncio
@@ -21,9 +22,19 @@ from spamd.errors import RemoteProtocolError, SpamdError
 from spamd.relay.replies import NextHopLost, NextHopTlsFailed, Reply
 from spamd.relay.watchdog import Kennel, Watchdog
 
+DOT = b".\r\n"
 REPLY_LINE_BYTES = 2048  # RFC 5321 §4.5.3.1.5 says 512; some next hops are talkative
 REPLY_LINES = 100
 KNOWN_REPLIES = 64  # a next hop has few words, but those that name a queue file
+PROBE_S = 0.003
+"""A next hop that answers a message before its end has this long to show it."""
+
+DONE = (25,)
+GREETING = (22,)
+START = (35,)
+LOGIN = (23, 25, 33)
+"""Replies that a command may have besides refusals, without their last digit (RFC 5321 §4.3.2)."""
+
 _LINE = re.compile(rb"([2-5][0-9][0-9])(?:([ -])[^\r\n]*)?\r\n")
 
 
@@ -33,11 +44,11 @@ class Wire(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop, kennel: Kennel) -> None:
         self._loop = loop
         self._transport: asyncio.Transport | None = None
-        self._awaited: deque[asyncio.Future[Reply] | None] = deque()
+        self._awaited: deque[tuple[asyncio.Future[Reply] | None, tuple[int, ...]]] = deque()
         banner: asyncio.Future[Reply] = loop.create_future()
-        self._awaited.append(banner)
+        self._awaited.append((banner, GREETING))
         self._due = [banner]
-        self._open = banner  # may be answered by 3yz
+        self._proven = False  # a message has been answered after its end
         self._buffer = b""
         self._goodbye: Reply | None = None
         self._pouring = False
@@ -86,13 +97,13 @@ class Wire(asyncio.Protocol):
         line: bytes,
         timeout_s: float,
         *,
-        more: bool = False,
+        answers: tuple[int, ...] = DONE,
         unheard: int = 0,
         further: int = 0,
     ) -> asyncio.Future[Reply]:
         """Send one command (or the end of a message); what is returned becomes its reply.
 
-        more     the reply may be 3yz, for we go on then; to others that is a breach of the rules
+        answers  what the reply may be unless it refuses; any other is a breach of the rules
         unheard  so many commands stand before it in `line`, whose replies nobody waits for
         further  so many replies follow the first (LMTP: one per recipient), for `further`; all may
                  come in one piece
@@ -108,14 +119,12 @@ class Wire(asyncio.Protocol):
             raise self._fault or NextHopLost("no connection")
         self._transport.write(line)
         if unheard:
-            self._awaited.extend([None] * unheard)
+            self._awaited.extend([(None, DONE)] * unheard)
         first: asyncio.Future[Reply] = self._loop.create_future()
-        self._awaited.append(first)
-        if more:
-            self._open = first
+        self._awaited.append((first, answers))
         if further:
             announced = [self._loop.create_future() for _ in range(further)]
-            self._awaited.extend(announced)
+            self._awaited.extend((each, answers) for each in announced)
             self._due.extend(announced)
         self._watchdog.watch(timeout_s)
         return first
@@ -135,12 +144,32 @@ class Wire(asyncio.Protocol):
         """Send one command whose reply nobody waits for."""
         if self.usable:
             self.transport.write(line)
-            self._awaited.append(None)
+            self._awaited.append((None, DONE))
+
+    async def send(
+        self, whole: bytes, timeout_s: float, *, further: int = 0
+    ) -> asyncio.Future[Reply]:
+        """Send a message in one piece; what is returned becomes its reply, as of `ask`.
+
+        The first one on a connection keeps its final dot back for a moment: a next hop that answers
+        before it has seen the end of a message would do so unnoticed otherwise, since the kernel
+        takes a small one whole.
+        """
+        if not self._proven and self._fault is None and self._goodbye is None:
+            self._pouring = True
+            self.transport.write(whole[: -len(DOT)])
+            await asyncio.sleep(PROBE_S)
+            self._pouring = False
+            whole = DOT
+        answer = self.ask(whole, timeout_s, further=further)
+        self._proven = True
+        return answer
 
     async def pour(self, blocks: Iterable[bytes], timeout_s: float, deadline: float) -> None:
         """Send the blocks of a message; each must be taken in time, and all by the deadline.
 
         A next hop that refuses before it has all of them gets no more; `ask` returns its refusal.
+        One that accepts has broken the rules.
         """
         self._pouring = True
         for block in blocks:
@@ -233,10 +262,11 @@ class Wire(asyncio.Protocol):
             else:
                 self._fail(RemoteProtocolError("reply without a command"))
             return
-        if 300 <= reply.code < 400 and self._awaited[0] is not self._open:
-            self._fail(RemoteProtocolError(f"{reply.code} to a command"))
+        future, answers = self._awaited[0]
+        if reply.code < 400 and reply.code // 10 not in answers:
+            self._fail(RemoteProtocolError(f"{reply.code} is no answer to this command"))
             return
-        future = self._awaited.popleft()
+        self._awaited.popleft()
         if not self._awaited:
             self._watchdog.calm()
         if future is not None:
@@ -252,7 +282,7 @@ class Wire(asyncio.Protocol):
         if self._fault is None:
             self._fault = fault
         self._watchdog.stop()
-        for future in self._awaited:
+        for future, _ in self._awaited:
             if future is not None and not future.done():
                 future.set_exception(self._fault)
                 future.exception()  # seen: there may be nobody who waits for it

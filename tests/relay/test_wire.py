@@ -6,7 +6,7 @@ import pytest
 
 from spamd.errors import RemoteProtocolError
 from spamd.relay.watchdog import Kennel
-from spamd.relay.wire import Wire
+from spamd.relay.wire import START, Wire
 
 
 class FakeTransport(asyncio.Transport):
@@ -55,7 +55,7 @@ async def test_a_reply_that_asks_for_more_is_a_breach_where_nothing_more_is_to_c
     wire.connection_made(FakeTransport())
     wire.data_received(b"220 next.test ESMTP\r\n")
     await wire.greeting(1)
-    start = wire.ask(b"DATA\r\n", 1, more=True)
+    start = wire.ask(b"DATA\r\n", 1, answers=START)
     wire.data_received(b"354 go on\r\n")
     assert (await start).code == 354
     final = wire.ask(b".\r\n", 1)
