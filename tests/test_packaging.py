@@ -3,15 +3,16 @@
 `make test-image` goes further and builds the image; here everything is checked that takes seconds.
 """
 
-import imaplib
 import json
 import os
 import re
+import shlex
 import shutil
-import smtplib
+import socket
 import subprocess
 import sys
 import sysconfig
+import threading
 import tomllib
 import venv
 import zipfile
@@ -25,7 +26,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
 
-from tests.servers.base import Server, free_port, greeting, require
+from tests.docs.blocks import block
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -197,58 +198,66 @@ class TestCompose:
         inline = self.compose["services"]["mailbox"]["build"]["dockerfile_inline"]
         assert run(BIN / "hadolint", "-", text=inline) == ""
 
-    def test_the_mailbox_takes_mail_for_anybody_and_serves_it(self) -> None:
-        require("dovecot")
-        if os.geteuid() != 0:
-            pytest.skip("needs root: the demo's Dovecot drops to users of its own")
-        with DemoMailbox(self.compose["configs"]["dovecot"]["content"]) as mailbox:
-            with smtplib.LMTP("127.0.0.1", mailbox.lmtp_port) as client:
-                client.sendmail("a@example.org", ["alice@example.org"], b"Subject: s\r\n\r\nhi\r\n")
-            with imaplib.IMAP4("127.0.0.1", mailbox.port) as session:
-                session.login("alice", "spamd")
-                assert session.select("INBOX") == ("OK", [b"1"])
-                assert session.select("Junk") == ("OK", [b"0"])
-            health = self.compose["services"]["mailbox"]["healthcheck"]["test"][1:]
-            assert "lmtp" in run(health[0], "-c", mailbox.directory / "dovecot.conf", *health[1:])
+
+def health(listen: str) -> int:
+    """Return how the image's health check ends where spamd listens there."""
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(CHECKOUT),
+        "SPAMD_CONFIG": "/dev/null",
+    }
+    return subprocess.run(
+        [sys.executable, CHECKOUT / "config" / "image-health.py"],
+        env=environment | {"SPAMD_RELAY__LISTEN": listen}, capture_output=True, check=False,
+    ).returncode  # fmt: skip
 
 
-class DemoMailbox(Server):
-    """A Dovecot with the configuration of docker-compose.yml; its fixed places made ours."""
+@pytest.mark.parametrize(
+    ("greeting", "healthy"), [(b"220 mx.test ESMTP\r\n", True), (b"421 ", False)]
+)
+def test_j13_the_health_check_follows_the_settings(greeting: bytes, healthy: bool) -> None:  # noqa: FBT001 - a column
+    with socket.create_server(("127.0.0.1", 0)) as door:
 
-    name = "demo"
+        def greet() -> None:
+            with door.accept()[0] as client:
+                client.sendall(greeting)
+                client.recv(10)
 
-    def __init__(self, configuration: str) -> None:
-        super().__init__()
-        self._configuration = configuration
+        thread = threading.Thread(target=greet)
+        thread.start()
+        port = door.getsockname()[1]
+        assert (health(f"0.0.0.0:{port}") == 0) is greeting.startswith(b"220")
+        thread.join()
+    assert health(f"127.0.0.1:{port}") != 0
 
-    def choose_ports(self) -> None:
-        self.port = free_port()
-        self.lmtp_port = free_port()
 
-    def configure(self) -> None:
-        mail = self.directory / "mail"
-        mail.mkdir(exist_ok=True)
-        shutil.chown(mail, "nobody")
-        text = self._configuration.replace("vmail", "nobody").replace("gid=nobody", "gid=nogroup")
-        text = text.replace("/srv/mail", str(mail)).replace("port = 24", f"port = {self.lmtp_port}")
-        text += (
-            f"base_dir = {self.directory}/run\nstate_dir = {self.directory}/state\n"
-            "service imap-login {\n  inet_listener imap {\n"
-            f"    port = {self.port}\n  }}\n  inet_listener imaps {{\n    port = 0\n  }}\n}}\n"
-        )
-        (self.directory / "dovecot.conf").write_text(text)
+DOCKER = block("docs/operations.md", "docker build")
 
-    def command(self) -> list[str]:
-        return ["/usr/sbin/dovecot", "-F", "-c", str(self.directory / "dovecot.conf")]
 
-    def is_ready(self) -> bool:
-        return greeting(self.port).startswith(b"* OK") and greeting(self.lmtp_port)[:4] == b"220 "
+def test_j13_docker_is_used_as_the_image_is_made() -> None:
+    build, start, teach = map(shlex.split, DOCKER.splitlines())
+    header = re.findall(r"^#   (.+)$", TestImage.text, re.MULTILINE)
+    assert header == DOCKER.splitlines()[:2]
+    last = TestImage.text.rpartition("FROM ")[2]
+    (volume,) = re.findall(r"^VOLUME (\S+)", last, re.MULTILINE)
+    (port,) = re.findall(r"^EXPOSE (\S+)", last, re.MULTILINE)
+    assert build == ["docker", "build", "--tag", "spamd", "."]
+    options = dict(zip(start[3:-1:2], start[4:-1:2], strict=True))
+    assert options == {
+        "--name": "spamd",
+        "--publish": f"127.0.0.1:8025:{port}",
+        "--volume": f"spamd:{volume}",
+    }
+    assert (start[:3], start[-1]) == (["docker", "run", "--detach"], build[3])
+    assert teach[:4] == ["docker", "exec", "--interactive", options["--name"]]
+    assert teach[4:] == ["spamd", "train", "spam", "-", "<", "mail.mbox"]
 
 
 def test_the_settings_of_the_image_are_valid() -> None:
     # Another user's folder: so only the file named here is read.
     environment = {**os.environ, "SPAMD_CONFIG": str(CHECKOUT / "config" / "image.toml")}
-    shown = run(BIN / "spamd", "config", "check", env=environment)
+    here = "database.url=sqlite:////tmp/spamd.db"  # the volume is not there
+    shown = run(BIN / "spamd", "config", "check", "--set", here, env=environment)
     assert "image.toml" in shown
 
 

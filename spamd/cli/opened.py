@@ -148,7 +148,10 @@ def refuse_terminal(context: typer.Context, paths: Iterable[str]) -> None:
 
 def actor() -> str:
     """Return who gives a lesson at the command line."""
-    return os.environ.get("SUDO_USER") or getuser()
+    try:
+        return os.environ.get("SUDO_USER") or getuser()
+    except (KeyError, OSError):  # a container may run as a user who has no name
+        return str(os.getuid())
 
 
 def named(features: "Features", secret: bytes) -> str:

@@ -60,10 +60,10 @@ esac
 FOLDERS = ("etc", "opt", "var", "usr/local", "usr/sbin", "root")
 
 
-def room(work: Path) -> str:
+def room(work: Path, *more: str) -> str:
     """Return a script that lays overlays over this machine's folders."""
     lines = ["mount --make-rprivate /", f"mount -t tmpfs none {work}"]
-    for folder in FOLDERS:
+    for folder in (*FOLDERS, *more):
         up = f"{work}/{folder.replace('/', '-')}"
         layers = f"lowerdir=/{folder},upperdir={up}/up,workdir={up}/work"
         lines += [
