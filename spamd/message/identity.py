@@ -1,9 +1,14 @@
 """Which mail is this, whatever hop touched it.
 
-The digest covers what stays the same from our door to the mailbox: sender, date, Message-ID,
-subject and the decoded texts, and the attachments. It leaves out what hops change: trace fields,
-other filters' fields and subject marks, line ends, white space, `>From ` quoting of mbox files,
-transfer encoding of texts, list footers. Two different mails with one Message-ID are two mails.
+The digest covers what a reader is shown: From, Reply-To, To, Cc, Date, Subject, the decoded texts
+with their types and charsets, attachments with their names, how all that is nested, the header of
+messages inside, and Message-ID. It leaves out what hops change: trace fields, other filters' fields
+and subject marks, line ends, white space, `>From ` quoting of mbox files, transfer encoding of
+texts, list footers. Two different mails with one Message-ID are two mails.
+
+A footer is left out only if it is a list manager's form, word by word, that names one list at one
+domain: whatever else stands below a rule is text like any other. Mail that a hop behind us changed
+otherwise is found by its id.
 
 The id is a name we give a mail when we scan it. It carries a keyed check, so that a stranger
 can't name his mail after another one.
@@ -14,7 +19,8 @@ from hashlib import blake2b
 from hmac import compare_digest
 
 from spamd.message.parser import Message, Part
-from spamd.message.reading import Reading, without_footer
+from spamd.message.reading import Reading
+from spamd.message.url import registrable_domain
 
 DIGEST_BYTES = 16
 """128 bits: no two mails of a lifetime collide by chance, and 2**64 tries are needed by malice."""
@@ -23,23 +29,63 @@ _CHECK_BYTES = 8  # a forger has one try per mail; 2**-64 is enough
 _QUOTED_FROM = re.compile(rb"(?m)^>+(?=From )")
 _ID = re.compile(r"([0-9a-f]{8,64})-([0-9a-f]{16})")
 _TEXT_BYTES = 1_048_576  # splitting into words makes 20 bytes of one: bounded here
-_RULES = (b"____", b"-----", b"=====")  # one of them stands above a list footer
 _BLANKS = b" \t\n\r\v\f"
-_FIELDS = ("from", "date", "message-id")
+_FIELDS = ("from", "reply-to", "to", "cc", "date", "message-id")
+_NOBODY = re.compile(
+    rb"[^:]*:;"
+)  # "undisclosed-recipients:;", which servers add where To is missing
+_TAIL_BYTES = 2_000
+_RULES = (b"_" * 30, b"-" * 50, b"=" * 50)  # one of them stands above a list footer
+_AT = rb"[\w.+-]{1,64}@[\w.-]{1,120}"
+_LINES = (  # of the footers that Mailman 2 and 3 and ezmlm make
+    rb"[\w.+-]{1,64} mailing list(?: -- " + _AT + rb")?",
+    rb"(?:to unsubscribe send an email to )?" + _AT,
+    rb"(?:to unsubscribe|for additional commands), e-mail: " + _AT,
+    rb"https?://[\w.-]{1,120}/(?:mailman/listinfo|(?:mailman3?/)?postorius/lists)/[\w.+-]{1,120}/?",
+    rb"",
+)
+_FOOTER = re.compile(
+    rb"(?:\A|\n)(?:_{30,}|-{50,}|={50,})[ \t]*\n"
+    rb"((?:(?:" + rb"|".join(_LINES) + rb")[ \t]*(?:\n|\Z)){1,8})\s*\Z",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    rb"([\w.+-]+)@([\w.-]+)|//([\w.-]+)/(?:[\w-]+/)+([\w+-]+)|([\w.+-]+) mailing", re.IGNORECASE
+)
+_COMMAND = re.compile(rb"-(?:leave|unsubscribe|help|request)\Z")
 
 
-def digest(message: Message, reading: Reading) -> bytes:
-    """Return the identity of a mail's stable part, `DIGEST_BYTES` long."""
+def digest(message: Message, reading: Reading, rest: bytes = b"") -> bytes:
+    """Return the identity of a mail's stable part, `DIGEST_BYTES` long.
+
+    `rest` stands for what lies beyond the start that was read (`rest_of`).
+    """
     state = blake2b(digest_size=DIGEST_BYTES, person=b"spamd mail")
+
+    def add(kind: bytes, data: bytes) -> None:
+        """Take in something that can't run into the next: its length stands in front."""
+        state.update(b"%s %d:" % (kind, len(data)))
+        state.update(data)
+
     for name in _FIELDS:
-        value = message.first(name) or b""
-        state.update(b"%s:%s\n" % (name.encode(), value.translate(None, _BLANKS)))
-    state.update(b"subject:" + "".join(reading.subject.split()).encode())
+        value = (message.first(name) or b"").translate(None, _BLANKS)
+        add(name.encode(), b"" if _NOBODY.fullmatch(value) else value)
+    add(b"subject", "".join(reading.subject.split()).encode())
+    for lines in message.strays:
+        add(b"stray", lines.translate(None, _BLANKS))
+    for field in message.nested:
+        if field.name != "content-transfer-encoding":
+            add(field.spelled.lower().encode(), field.value.translate(None, _BLANKS))
     for part in message.parts:
-        if stable := _stable(part):
-            state.update(b"\0")
-            state.update(stable)
-            state.update(part.body[_TEXT_BYTES:].rstrip() if _is_text(part) else b"")
+        stable, footer = _stable(part)
+        if stable or not footer:
+            add(b"part", _shown_as(part))
+            add(b"body", stable)
+            add(b"more", part.body[_TEXT_BYTES:].rstrip() if _is_text(part) else b"")
+    # multipart/mixed shows one after the other, and lists wrap mails in it for a footer's sake
+    around = [kind for kind in message.containers if kind != "multipart/mixed"]
+    add(b"nested", " ".join(around).encode())
+    add(b"rest", rest)
     return state.digest()
 
 
@@ -47,16 +93,47 @@ def _is_text(part: Part) -> bool:
     return part.content_type.type.startswith(("text/", "message/"))
 
 
-def _stable(part: Part) -> bytes:
-    """Return what of a part no hop changes; of a text of more than a megabyte, its start."""
+def _shown_as(part: Part) -> bytes:
+    """Return what decides how a part is shown: type, charset, name, place and number."""
+    charset = part.content_type.parameters.get("charset", "").strip().lower()
+    disposition = (part.first("content-disposition") or b"").partition(b";")[0].strip().lower()
+    cid = (part.first("content-id") or b"").strip()
+    known = "" if charset in ("us-ascii", "unknown-8bit") else charset
+    about = (part.content_type.type, known, part.name())
+    return b"\n".join([*(word.encode("utf-8", "replace") for word in about), disposition, cid])
+
+
+def _stable(part: Part) -> tuple[bytes, bool]:
+    """Return what of a part no hop changes, and whether a footer was left out.
+
+    Of a text of more than a megabyte, its start.
+    """
     if not _is_text(part):
-        return part.body.rstrip()
+        return part.body.rstrip(), False
     data = part.payload(_TEXT_BYTES)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
     if b">From " in data:
         data = _QUOTED_FROM.sub(b"", data)
-    if part.content_type.type == "text/plain" and any(rule in data[-2000:] for rule in _RULES):
-        data = without_footer(data.decode("latin_1")).encode("latin_1")
-    return data.translate(None, _BLANKS)
+    start = len(data)
+    if part.content_type.type == "text/plain":
+        start = _footer_start(data)
+    return data[:start].translate(None, _BLANKS), start < len(data)
+
+
+def _footer_start(data: bytes) -> int:
+    """Return where the footer of a list manager begins, the end of the text without one."""
+    tail = data[-_TAIL_BYTES:]
+    footer = _FOOTER.search(tail) if any(rule in tail for rule in _RULES) else None
+    if footer is None:
+        return len(data)
+    lists, domains = set(), set()
+    for user, host, site, page, title in _NAMED.findall(footer[1]):
+        lists.add(_COMMAND.sub(b"", (user or page or title).lower()))
+        if host or site:
+            domains.add(registrable_domain((host or site).decode("latin_1").lower()))
+    one_list = len(lists) == 1 and len(domains) == 1
+    return len(data) - len(tail) + footer.start() if one_list else len(data)
 
 
 def new_id(random: bytes, key: bytes) -> str:
