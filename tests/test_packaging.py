@@ -17,6 +17,7 @@ import tomllib
 import venv
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -219,7 +220,7 @@ def test_j13_the_health_check_follows_the_settings(greeting: bytes, healthy: boo
     with socket.create_server(("127.0.0.1", 0)) as door:
 
         def greet() -> None:
-            with door.accept()[0] as client:
+            with door.accept()[0] as client, suppress(ConnectionError):
                 client.sendall(greeting)
                 client.recv(10)
 
@@ -251,6 +252,17 @@ def test_j13_docker_is_used_as_the_image_is_made() -> None:
     assert (start[:3], start[-1]) == (["docker", "run", "--detach"], build[3])
     assert teach[:4] == ["docker", "exec", "--interactive", options["--name"]]
     assert teach[4:] == ["spamd", "train", "spam", "-", "<", "mail.mbox"]
+
+
+@pytest.mark.parametrize("script", ["install-packages"])
+def test_j12_a_script_says_the_usage_that_stands_at_its_top(script: str) -> None:
+    path = CHECKOUT / ".ci" / script
+    (usage,) = re.findall(r"^#   (\S+) (.+)$", path.read_text(), re.MULTILINE)
+    done = subprocess.run([path], capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert done.stderr.split()[2:] == [usage[1]]
+    kinds = re.findall(r"^  ([a-z|]+)\)", path.read_text(), re.MULTILINE)
+    assert sorted(usage[1].split("|")) == sorted(kinds)
 
 
 def test_the_settings_of_the_image_are_valid() -> None:
