@@ -46,7 +46,7 @@ LARGEST_BYTES = 128 * 1024 * 1024
 ONE_MESSAGE_BYTES = 256 * 1024
 """A file that begins with a postmark is looked through for a second one when it has less."""
 
-POSTMARK = re.compile(rb"From .*\b\d{1,2}:\d\d\b.*\b\d{4}\b")
+POSTMARK = re.compile(rb"From (?:(?!\b\d{1,2}:\d\d\b).)*+\d{1,2}:\d\d(?:(?!\b\d{4}\b).)*+\d{4}\b")
 """First line of a message in an mbox: "From address date", the date with a time and a year."""
 
 HEADER = re.compile(

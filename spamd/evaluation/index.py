@@ -34,7 +34,9 @@ DATE_BYTES = 100
 MIXED = 0.25
 """Labels count as mixed when they change at least this often, measured against chance."""
 
-SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From \S+ +[^\r\n]*\d\d:\d\d[^\r\n]*\r?\n")
+SEPARATOR = re.compile(
+    rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From \S++ (?:(?!\d\d:\d\d)[^\r\n])*+\d\d:\d\d[^\r\n]*+\r?\n"
+)
 """The line in front of each message of an mbox: `From sender date`."""
 
 

@@ -9,7 +9,6 @@ its lesson taken back: the counts are afterwards what they were.
 """
 
 import asyncio
-import re
 import smtplib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -152,7 +151,9 @@ class Doctor:
                 " folder where people put spam, or create one",
             )
         there = {
-            part.casefold() for f in folders for part in (f.name, re.split(r"[./]", f.name)[-1])
+            part.casefold()
+            for f in folders
+            for part in (f.name, f.name.replace("/", ".").rpartition(".")[2])
         }
         missing = [name for name in hand.named if name.casefold() not in there]
         if missing:

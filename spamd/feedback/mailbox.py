@@ -9,7 +9,6 @@ move changes. A trace only says "this mail was seen there"; what a mail is taugh
 digest or our id (`message.identity`), so two mails that share a trace do no harm.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -212,7 +211,7 @@ def header_fields(head: bytes) -> dict[str, str]:
     """Return `HEAD_FIELDS`, unfolded, the first of each name; total on any bytes."""
     fields: dict[str, str] = {}
     text = head.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-    for line in re.sub(r"\n(?=[ \t])", "", text).split("\n"):
+    for line in text.replace("\n ", " ").replace("\n\t", "\t").split("\n"):
         if not line:
             break
         name, colon, value = line.partition(":")

@@ -49,12 +49,12 @@ def is_card(data: bytes) -> bool:
     return _START.match(data.lstrip(_BEFORE)) is not None
 
 
-def read(data: bytes, label: str) -> Card:
+def read(data: bytes, label: str, *, guess: bool = True) -> Card:
     """Return what a reader shows of a calendar or vCard, its bytes said to be in that charset."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"QUOTED-PRINTABLE" in data.upper():
         data = data.replace(b"=\n", b"")
-    decoded = decode(_FOLD.sub(b"", data), label)
+    decoded = decode(_FOLD.sub(b"", data), label, guess=guess)
     texts: list[str] = []
     pages: list[str] = []
     alarm = False
@@ -90,7 +90,7 @@ def _show(name: str, parameters: str, value: str, texts: list[str], pages: list[
         if "QUOTED-PRINTABLE" in upper:
             charset = _CHARSET.search(parameters)
             plain = quoted_printable(value.encode("utf_8", "replace"))
-            value = decode(plain, charset[1] if charset else "").text
+            value = decode(plain, charset[1] if charset else "", guess=False).text
         if "TEXT/HTML" in upper:
             pages.append(_unescaped(value))
         else:

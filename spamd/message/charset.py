@@ -80,8 +80,12 @@ def codec_of(label: str) -> str | None:
     return KNOWN.get(_SIGNS.sub("_", label.lower()).strip("_")) if label else None
 
 
-def decode(data: bytes, label: str = "") -> Decoded:
-    """Return the text of `data`, which its sender labelled `label` ("" when it did not)."""
+def decode(data: bytes, label: str = "", *, guess: bool = True) -> Decoded:
+    """Return the text of `data`, which its sender labelled `label` ("" when it did not).
+
+    Without `guess` what no label explains is Windows-1252: a guess takes as long as a small mail,
+    and a mail can ask for thousands (`Limits.guesses`).
+    """
     codec = codec_of(label)
     unknown = bool(label) and codec is None
     if b"\x1b" in data and codec not in _STATEFUL and _ISO_2022.search(data) is not None:
@@ -101,7 +105,11 @@ def decode(data: bytes, label: str = "") -> Decoded:
         high = len(data.translate(None, _LOW_BYTES))
         if text.count("\ufffd") * 8 <= max(high, len(text) // 4 if codec in _STATEFUL else 0):
             return Decoded(text, codec)
-    return _guess(data)
+    return _guess(data) if guess else _decoded(data, "cp1252")
+
+
+def _decoded(data: bytes, codec: str) -> Decoded:
+    return Decoded(_clean(data.decode(codec, "replace")), codec, mislabelled=True)
 
 
 def _guess(data: bytes) -> Decoded:
@@ -122,7 +130,7 @@ def _guess(data: bytes) -> Decoded:
         codec = (
             codec_of(chardet.detect(data[start : start + _GUESS_BYTES])["encoding"] or "") or codec
         )
-    return Decoded(_clean(data.decode(codec, "replace")), codec, mislabelled=True)
+    return _decoded(data, codec)
 
 
 def _mostly_high(data: bytes) -> bool:
@@ -142,33 +150,53 @@ _ENCODED = re.compile(  # senders leave `?` and blanks unencoded, but no word st
 )
 
 
-def header_text(value: bytes) -> str:
+def header_text(value: bytes, *, guess: bool = True) -> str:
     """Return the text of an unstructured header field, its encoded words decoded (RFC 2047).
+
+    With `guess` the charset of one piece that no label explains is guessed; it is that of all.
 
     Adjacent encoded words of one charset are joined before they are decoded, because many senders
     cut characters in two (RFC 2047 §5 forbids it); the white space between them goes (§6.2).
     """
     value = value.replace(b"\n", b"").strip()
     if b"=?" not in value:
-        return value.decode("ascii").replace("\0", "") if value.isascii() else decode(value).text
+        if value.isascii():
+            return value.decode("ascii").replace("\0", "")
+        return decode(value, guess=guess).text
+    read = _Decoder(guess=guess)
     out: list[str] = []
     label, joined, end = b"", b"", 0
     for match in _ENCODED.finditer(value):
         between = value[end : match.start()]
         end = match.end()
         if between.strip() or not joined:
-            out += _word(joined, label), decode(between).text
+            out += read.text(joined, label), read.text(between)
             joined = b""
         elif match[1].lower() != label:
-            out.append(_word(joined, label))
+            out.append(read.text(joined, label))
             joined = b""
         label, joined = match[1].lower(), joined + _payload(match[2], match[3])
-    out += _word(joined, label), decode(value[end:]).text
+    out += read.text(joined, label), read.text(value[end:])
     return "".join(out).replace("\n", " ").replace("\r", " ")
 
 
-def _word(data: bytes, label: bytes) -> str:
-    return decode(data, label.decode("ascii")).text if data else ""
+class _Decoder:
+    """Decodes the pieces of one field, and guesses once at most."""
+
+    def __init__(self, *, guess: bool) -> None:
+        self.guess = guess
+        self.label = ""  # the codec that was guessed
+
+    def text(self, data: bytes, label: bytes = b"") -> str:
+        """Return the text of a piece."""
+        if not data:
+            return ""
+        found = decode(data, label.decode("ascii"), guess=self.guess)
+        if found.mislabelled and self.guess and found.codec not in ("ascii", "utf_8"):
+            self.guess, self.label = False, found.codec
+        elif found.mislabelled and self.label:
+            found = decode(data, self.label, guess=False)
+        return found.text
 
 
 def _payload(encoding: bytes, data: bytes) -> bytes:

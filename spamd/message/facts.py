@@ -95,11 +95,11 @@ _PROGRAM = {
     "shtml",
 }
 _SCRIPTS = {
-    "latin": "A-Za-z\u00c0-\u024f",
-    "cyrillic": "\u0400-\u052f",
-    "arabic": "\u0590-\u08ff",
-    "cjk": "\u2e80-\u9fff\uac00-\ud7af",
-    "other": "\u0370-\u03ff\u0530-\u058f\u0900-\u1fff",
+    "latin": re.compile("[A-Za-z\u00c0-\u024f]"),
+    "cyrillic": re.compile("[\u0400-\u052f]"),
+    "arabic": re.compile("[\u0590-\u08ff]"),
+    "cjk": re.compile("[\u2e80-\u9fff\uac00-\ud7af]"),
+    "other": re.compile("[\u0370-\u03ff\u0530-\u058f\u0900-\u1fff]"),
 }
 _SCRIPT_CHARS = 1_000  # of the start: the script of a mail shows in its first lines
 _CAPITALS = bytes(range(65, 91))
@@ -253,7 +253,7 @@ def _script(reading: Reading) -> str:
     start = f"{reading.subject}\n{reading.text[:_SCRIPT_CHARS]}"
     if start.isascii():
         return "none" if start.isspace() else "latin"
-    counts = [(len(re.findall(f"[{letters}]", start)), name) for name, letters in _SCRIPTS.items()]
+    counts = [(len(letters.findall(start)), name) for name, letters in _SCRIPTS.items()]
     # a mail in another script still holds Latin names, links and words
     best = max(counts[1:])
     return best[1] if best[0] * 3 > counts[0][0] else "latin"

@@ -20,18 +20,23 @@ BITS = 20
 _FACTOR = np.uint32(2_654_435_769)  # 2**32 divided by the golden ratio, odd
 _FIELDS = ("from", "to", "reply-to", "content-type", "x-mailer", "user-agent", "mime-version")
 _ROUTE = ("x-", "reply-to")
+_LEAST_FIELD = 3  # bytes: "to:"; as many as that many fields fill the room
 _FIELD_BYTES = 120  # of each field, so that a list of addresses leaves room for the text
 
 
 def gram_source(message: Message, reading: Reading, limits: Limits, *, route: bool = True) -> bytes:
     """Return what the grams are taken from: fields that no hop rewrites, then the visible text."""
+    room = limits.gram_bytes
     lines = [reading.subject[:_FIELD_BYTES]]
-    lines += [
-        f"{field.name}:{header_text(field.value[:_FIELD_BYTES])}"
+    fields = [
+        field
         for field in message.fields
         if field.name in _FIELDS and (route or not field.name.startswith(_ROUTE))
     ]
-    room = limits.gram_bytes
+    lines += [
+        f"{field.name}:{header_text(field.value[:_FIELD_BYTES], guess=place < limits.guesses)}"
+        for place, field in enumerate(fields[: room // _LEAST_FIELD])
+    ]
     # A line end counts as a blank: a bare CR is the one here and the other behind the relay.
     lines.append(reading.text[:room].replace("\n", " "))
     return "\n".join(lines).encode()[:room]

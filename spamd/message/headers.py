@@ -99,6 +99,7 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
     found = HeaderTokens([], [])
     names = message.topmost.keys()
     skipped = _nothing if skip is None else skip.match
+    guesses = limits.guesses
     found.shape.extend(
         [f"missing:{name}" for name in _EXPECTED if name not in names and not skipped(name)]
     )
@@ -114,27 +115,31 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
         elif not is_foreign(name[:64]):
             found.shape.append(f"header:{field.spelled[:40]}")
             if name != "subject":
-                tokens = _tokens(name, field.value[: limits.field_bytes], limits)
+                value = field.value[: limits.field_bytes]
+                plain = value.isascii() and b"=?" not in value
+                tokens = _tokens(name, value, limits, guess=plain or guesses > 0)
+                guesses -= not plain
                 found.fields.append(tokens)
                 found.shape.extend(tokens.shape)
     if not skipped("received"):
         for field in trace.handed_on(message.fields):
-            found.fields.append(_tokens("received", trace.lasting(field.value), limits))
+            value = trace.lasting(field.value)
+            found.fields.append(_tokens("received", value, limits, guess=False))
     return found
 
 
-def _tokens(name: str, value: bytes, limits: Limits) -> FieldTokens:
+def _tokens(name: str, value: bytes, limits: Limits, *, guess: bool) -> FieldTokens:
     """Return the tokens of a field; most mail says most of what it says again and again."""
     if name == "message-id":
         _, at, host = value.partition(b">")[0].rpartition(b"@")
         value = host.rstrip(b" \t\n") if at else b""
     read = _remembered if len(value) <= _SHORT else _read
-    return read(name, value, limits.field_words, limits.word_chars)
+    return read(name, value, limits.field_words, limits.word_chars, guess=guess)
 
 
-def _read(name: str, value: bytes, most: int, longest: int) -> FieldTokens:
+def _read(name: str, value: bytes, most: int, longest: int, *, guess: bool) -> FieldTokens:
     """Return the tokens of a field: of its `most` first words, cut when longer than `longest`."""
-    text = header_text(value)
+    text = header_text(value, guess=guess)
     if not text.isascii():
         text, _ = script.normalize(text)
     links: list[str] = []

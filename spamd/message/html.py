@@ -29,6 +29,7 @@ _ATTRIBUTE = re.compile(r"""([^\s=/"'>]{1,40})(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|(
 _STRIP = re.compile(r"<[^<>]*>")
 _TEXTUAL = frozenset({"textarea", "title", "xmp"})
 _RAW = _TEXTUAL | {"script", "style", "iframe", "noembed"}
+_CLOSES = {tag: re.compile(rf"</{tag}[\s/>]", re.IGNORECASE) for tag in _RAW}
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _BREAKS = _names(
     "address article aside blockquote body br button caption center dd div dl dt fieldset footer"
@@ -241,7 +242,7 @@ class _Scan:
         source = self.source
         close = None
         if tag not in self.unclosed:
-            close = re.compile(rf"</{tag}[\s/>]", re.IGNORECASE).search(source, end)
+            close = _CLOSES[tag].search(source, end)
         if close is None:  # cut inside: what follows the next tag is text again
             self.unclosed.add(tag)
             self.cut = True

@@ -28,10 +28,16 @@ class Limits:
     """Entities of one message; the richest real digest had about 120."""
     part_bytes: int = 1_048_576
     """Encoded bytes of one text part that are decoded; a person reads no megabyte."""
+    text_bytes: int = 2_097_152
+    """Encoded bytes of all text parts of a message that are decoded: two such parts, since most
+    mail says the same in plain text and in HTML."""
     text_chars: int = 262_144
     """Visible characters turned into words: of more, the first and the last half of this."""
+    guesses: int = 5
+    """Charsets guessed for header fields, and for texts: mail that says nothing about its charset
+    says nothing a few times; a guess takes a millisecond."""
     html_nodes: int = 20_000
-    """Tags of one HTML part followed one by one; the rest is stripped of its tags in one sweep."""
+    """Tags of all HTML parts followed one by one; the rest is stripped of its tags in one sweep."""
     links: int = 300
     """Distinct URLs taken apart."""
     word_chars: int = 40

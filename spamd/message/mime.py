@@ -17,6 +17,7 @@ _PARAMETER = re.compile(  # every repeat is possessive: no text is read more tha
     r"""|((?:[^;\s]++|\s++(?![^\s=;"]{1,80}+\s*+=))*+))""",
     re.DOTALL,
 )
+_QUOTED_PAIR = re.compile(r"\\(.)")
 _COMMENT = (
     re.compile(  # a quoted string and an unquoted file name may hold parentheses of their own
         r"""("(?:[^"\\]|\\.)*+(?:"|\Z)|name[*0-9]*+\s*+=\s*+[^";]*+)|\((?:[^()\\]|\\.)*+\)""",
@@ -93,7 +94,7 @@ def parameters(text: str) -> dict[str, str]:
         if count == _MAX_PARAMETERS:
             break
         name, value = match[1].lower(), match[2]
-        value = match[3].strip() if value is None else re.sub(r"\\(.)", r"\1", value)
+        value = match[3].strip() if value is None else _QUOTED_PAIR.sub(r"\1", value)
         if "*" not in name:
             # delimiters are compared byte by byte, whatever they look like
             found.setdefault(name, value if name == "boundary" else _plain(value))
@@ -112,7 +113,7 @@ def _plain(value: str) -> str:
     return (
         value
         if value.isascii() and "=?" not in value
-        else header_text(value.encode("latin_1", "replace"))
+        else header_text(value.encode("latin_1", "replace"), guess=False)
     )
 
 
@@ -125,4 +126,4 @@ def _join(pieces: dict[int, tuple[str, bool]]) -> str:
             label, _, value = value.split("'", 2)
         data = value.encode("latin_1", "replace")
         joined += unquote_to_bytes(data) if extended else data
-    return decode(joined, label).text
+    return decode(joined, label, guess=False).text

@@ -6,7 +6,7 @@ uuencoded blocks. Built once per message; tokens, facts, grams and identity are 
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spamd.message import calendar, html, script, url
 from spamd.message.charset import decode, header_text
@@ -25,7 +25,9 @@ _UUENCODED = re.compile(
 _DATA_LINES = re.compile(
     r"^[>|]?(?=[^\n]*[0-9+/])(?=[^\n]*[A-Z])[A-Za-z0-9+/]{58,}={0,2}$", re.MULTILINE
 )
-_DATA_SIGNS = bytes(97 if re.match(rb"[A-Za-z0-9+/]", bytes([code])) else 32 for code in range(256))
+_DATA_SIGNS = bytes(
+    97 if code < 128 and (chr(code).isalnum() or chr(code) in "+/") else 32 for code in range(256)
+)
 _RUN = b"a" * 58  # a line of base64 has 60 to 76 signs, the last one excepted
 _ENRICHED = ("text/enriched", "text/richtext")
 _PARAM = re.compile(r"<param>[^<]*</param>", re.IGNORECASE)  # RFC 1896: a colour or a font
@@ -77,13 +79,13 @@ def read(message: Message, limits: Limits = Limits()) -> Reading:  # noqa: B008 
         header_text((message.first("subject") or b"")[: limits.field_bytes])
     )
     for lines in message.strays:
-        reader.texts.append(reader.normalized(header_text(lines[: limits.field_bytes])))
+        reader.nested(lines)
     for part in message.parts:
         reader.part(part)
     for field in message.nested:
         if field.name in ("subject", "from", "to"):
-            reader.texts.append(reader.normalized(header_text(field.value[: limits.field_bytes])))
-    text = reader.bounded("\n".join(reader.texts))
+            reader.nested(field.value)
+    text = reader.text()
     hidden = reader.normalized(reader.bounded("".join(reader.hidden)))
     found, text = url.cut_out(text)
     return Reading(
@@ -114,7 +116,10 @@ class _Reader:
         self.attachments: list[Attachment] = []
         self.tricks: dict[str, None] = {}
         self.defects: dict[str, None] = {}
-        self.left = 4 * limits.part_bytes  # encoded bytes of text decoded in all
+        self.bytes_left = limits.text_bytes
+        self.nodes_left = limits.html_nodes
+        self.guesses_left = limits.guesses
+        self.field_chars_left = limits.text_chars
         self.plain = self.pages = 0
 
     def normalized(self, text: str) -> str:
@@ -124,7 +129,45 @@ class _Reader:
         text, split = script.normalize(text)
         if split:
             self.tricks["invisible"] = None
-        return self.bounded(text)  # NFKC makes up to six signs of one
+        return self.bounded(text)  # NFKC makes several signs of one
+
+    def nested(self, value: bytes) -> None:
+        """Read a field of a message inside the message."""
+        value = value[: min(self.limits.field_bytes, self.field_chars_left)]
+        self.field_chars_left -= len(value)
+        text = header_text(value, guess=self.guesses_left > 0)
+        self.guesses_left -= not text.isascii()
+        self.texts.append(text)
+
+    def text(self) -> str:
+        """Return the visible text of all parts, of a long one its first and its last half.
+
+        It is cut before the work: what is left out is not normalised.
+        """
+        return self.bounded("\n".join([self._clean(text) for text in self._kept()]))
+
+    def _kept(self) -> list[str]:
+        """Return the texts, so many signs of the first and of the last ones as may be read."""
+        texts, half = self.texts, self.limits.text_chars // 2
+        if sum(map(len, texts)) <= 2 * half:
+            return texts
+        self.defects["text cut"] = None
+        first: list[str] = []
+        last: list[str] = []
+        left = max(1, half)
+        while left:
+            first.append(texts[len(first)][:left])
+            left -= len(first[-1])
+        cut = len(first) - 1
+        texts = [texts[cut][len(first[cut]) :], *texts[cut + 1 :]]
+        left = half
+        while left and texts:
+            last.append(texts.pop()[-left:])
+            left -= len(last[-1])
+        return first + last[::-1]
+
+    def _clean(self, text: str) -> str:
+        return self._without_data(self.normalized(text))
 
     def bounded(self, text: str) -> str:
         """Return the first and the last half of what may be read of a text that is too long."""
@@ -147,8 +190,8 @@ class _Reader:
         )
 
     def _text(self, part: Part, form: Form) -> None:
-        limit = min(self.left, self.limits.part_bytes)
-        self.left -= min(limit, len(part.body))
+        limit = min(self.bytes_left, self.limits.part_bytes)
+        self.bytes_left -= min(limit, len(part.body))
         if len(part.body) > limit:
             self.defects["text cut"] = None
         data = part.payload(limit)
@@ -156,7 +199,8 @@ class _Reader:
         if form is Form.CARD and calendar.is_card(data):
             self._card(data, label)
             return
-        decoded = decode(data, label)
+        decoded = decode(data, label, guess=self.guesses_left > 0)
+        self.guesses_left -= decoded.mislabelled
         text = decoded.text
         self._charset(label, decoded.codec)
         if decoded.mislabelled:
@@ -176,10 +220,11 @@ class _Reader:
 
     def _plain(self, text: str) -> None:
         self.plain += 1
-        self.texts.append(self._without_data(self.normalized(self.bounded(text))))
+        self.texts.append(text)
 
     def _card(self, data: bytes, label: str) -> None:
-        card = calendar.read(data, label)
+        card = calendar.read(data, label, guess=self.guesses_left > 0)
+        self.guesses_left -= card.codec not in ("ascii", "utf_8")
         self._charset(label, card.codec)
         self._plain(card.text)
         for page in card.pages:
@@ -187,8 +232,9 @@ class _Reader:
 
     def _html(self, text: str) -> None:
         self.pages += 1
-        page = html.render(text, self.limits)
-        self.texts.append(self._without_data(self.normalized(self.bounded(page.text))))
+        page = html.render(text, replace(self.limits, html_nodes=max(1, self.nodes_left)))
+        self.nodes_left -= text.count("<")
+        self.texts.append(page.text)
         self.links |= dict.fromkeys(map(self.normalized, page.links))
         if page.title:
             self.titles.append(page.title)

@@ -23,33 +23,40 @@ INVISIBLE = re.compile(
 )
 """What a reader doesn't see: fillers, joiners, direction marks, variation selectors, tags."""
 
-_LATIN = r"\p{Latin}"
-_OTHER = r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]"
-_SPLIT = (
-    r"(?<=[\p{Latin}\p{Cyrillic}\p{Greek}])"
-    + INVISIBLE.pattern
-    + r"(?=[\p{Latin}\p{Cyrillic}\p{Greek}])"
-)
+_LETTER = r"[\p{Latin}\p{Cyrillic}\p{Greek}]"
+
+
+@cache  # like all patterns that ask for a script, made when the first text needs it: 20 ms
+def _latin() -> "regex.Pattern[str]":
+    import regex  # noqa: PLC0415 - a text in ASCII needs none of it
+
+    return regex.compile(r"\p{Latin}")
 
 
 @cache
-def _by_property(pattern: str) -> "regex.Pattern[str]":
-    """Return a pattern that asks for a script; made when the first text needs it: 20 ms."""
+def _other_letter() -> "regex.Pattern[str]":
     import regex  # noqa: PLC0415 - a text in ASCII needs none of it
 
-    return regex.compile(pattern)
+    return regex.compile(r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]")
 
 
-def _ranges(wanted: Callable[[str], bool]) -> str:
-    """Return the body of a character class: the characters from U+0080 to U+FFFF that are wanted.
+@cache
+def _split_word() -> "regex.Pattern[str]":
+    import regex  # noqa: PLC0415 - a text in ASCII needs none of it
+
+    return regex.compile(f"(?<={_LETTER}){INVISIBLE.pattern}(?={_LETTER})")
+
+
+def _ranges(wanted: Callable[[str], bool], start: int = 0x80, end: int = 0x10000) -> str:
+    """Return the body of a character class: the characters from `start` to `end` that are wanted.
 
     The `re` module tests such a class with one look-up, as long as it stays below U+10000; that is
     five times as fast as `regex` with its properties.
     """
+    points, start = range(start, end + 1), -1
     ranges: list[str] = []
-    start = -1
-    for point in range(0x80, 0x10001):
-        inside = point < 0x10000 and not 0xD800 <= point < 0xE000 and wanted(chr(point))
+    for point in points:
+        inside = point < end and not 0xD800 <= point < 0xE000 and wanted(chr(point))
         if inside and start < 0:
             start = point
         elif not inside and start >= 0:
@@ -82,8 +89,12 @@ _LOOK_ALIKE = str.maketrans(
     "aaaeeoooppccyyyxxiijdhnusqwbkmhtgirAABBEEHHIIJKKMMOOPPCTTXXYYNZSGQW",
 )
 _LEET = str.maketrans("013457$@!", "oieastsai")
-_LEET_WORD = re.compile(r"(?=.{4,20}$)[A-Za-z]+[013457$@!]+(?:[A-Za-z]+[013457$@!]*)+$")
+_LEET_WORD = re.compile(
+    r"(?=.{4,20}$)[A-Za-z]++[013457$@!]++[A-Za-z][A-Za-z013457$@!]*+$"  # no run can be split
+)
 _WHOLE_PHRASES = "\ufdfa\ufdfb"  # one sign that NFKC makes 18 and 8 of: a bomb
+_MARKS = 30  # on one letter
+_EXPANDED = 1_000  # signs that NFKC may make of a short text; of a long one twice as many as it has
 _COMMON = "aAI0123456789$!"  # words of one letter, and signs
 _is_dashed = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]").fullmatch
 _RUN = re.compile(r"[A-Za-z]{4,25}")
@@ -108,13 +119,34 @@ def normalize(text: str) -> tuple[str, bool]:
         return text, False
     split = False
     if INVISIBLE.search(text) is not None:
-        split = _by_property(_SPLIT).search(text) is not None
+        split = _split_word().search(text) is not None
         text = INVISIBLE.sub("", text)
     if not unicodedata.is_normalized("NFKC", text):
         for ligature in _WHOLE_PHRASES:
             text = text.replace(ligature, " ")
-        text = unicodedata.normalize("NFKC", text)
+        room = max(_EXPANDED, 2 * len(text))
+        text = unicodedata.normalize("NFKC", _stream_safe(text))[:room]
     return text, split
+
+
+@cache
+def _long_run() -> re.Pattern[str]:
+    """Return the pattern of more marks on one letter than any language writes; takes 20 ms."""
+
+    def is_mark(sign: str) -> bool:
+        return all(map(unicodedata.combining, unicodedata.normalize("NFKD", sign)))
+
+    marks, rare = _ranges(is_mark), _ranges(is_mark, 0x10000, 0x1F000)
+    mark = f"(?:[{marks}]|[{rare}])"
+    return re.compile(f"({mark}{{{_MARKS}}}){mark}++")
+
+
+def _stream_safe(text: str) -> str:
+    """Return the text with at most 30 marks on a letter (UAX #15 §13, Stream-Safe Text Format).
+
+    Putting a run of marks in order takes the square of its length.
+    """
+    return _long_run().sub(r"\1", text)
 
 
 def words(text: str) -> list[str]:
@@ -173,11 +205,11 @@ def unmasked(word: str) -> str | None:
     """
     if word.isascii():
         return None
-    other = _by_property(_OTHER)
+    other = _other_letter()
     if other.search(word) is None:
         return None
     folded = word.translate(_LOOK_ALIKE)
-    if other.search(folded) is not None or _by_property(_LATIN).search(word) is None:
+    if other.search(folded) is not None or _latin().search(word) is None:
         return None
     return folded
 

@@ -32,6 +32,7 @@ _PIECES = re.compile(r"[^\W_]{2,40}")
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])[0-9a-f]{8,}$")
 _ADDRESS4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}$|0x[0-9a-f]+$|\d{8,10}$")
 _MAX_PIECES = 12  # a path is cut there: tracking parameters behind are noise
+_SUFFIX_LABELS = 9  # more than any rule of the list has
 _WEB = ("http", "https", "ftp", "hxxp", "hxxps")
 
 
@@ -202,7 +203,7 @@ def _suffix_start(labels: list[str]) -> int:
     `*.ck` makes what stands before `ck` a suffix, and `ck` too; `!www.ck` takes one out again.
     """
     rules = _rules()
-    for start in range(len(labels)):
+    for start in range(max(0, len(labels) - _SUFFIX_LABELS), len(labels)):
         name = ".".join(labels[start:])
         if f"!{name}" in rules:
             return start + 1

@@ -1,0 +1,345 @@
+"""Whatever a stranger writes, reading it takes time in proportion: every pattern, every function.
+
+The patterns are those of all modules that meet the bytes of a mail; the texts are made from each
+pattern, see `linear`. No clock of the wall: CPU time, the best of several, n against 4n.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+
+from spamd.message import (
+    charset,
+    envelope,
+    facts,
+    features,
+    grams,
+    headers,
+    html,
+    identity,
+    limits,
+    markup,
+    mime,
+    parser,
+    reading,
+    script,
+    shape,
+    style,
+    tokenizer,
+    tokens,
+    trace,
+    url,
+)  # fmt: skip
+from spamd.message.limits import Limits
+from spamd.relay import newlines, received
+from spamd.relay.commands import parse_path, understood
+from spamd.relay.data import stuffed, unstuffed
+
+from . import linear
+from .helpers import mail
+
+MODULES = linear.modules(
+    "spamd.message",
+    "spamd.relay",
+    "spamd.feedback",
+    "spamd.cli.mailboxes",
+    "spamd.cli.opened",
+    "spamd.evaluation.index",
+)
+PATTERNS = {
+    f"{module.__name__.removeprefix('spamd.')}.{name}": (module.__name__, name, pattern)
+    for module in MODULES
+    for name, pattern in linear.patterns(module).items()
+}
+
+
+def attempts(module: str, name: str, pattern: linear.Pattern) -> dict[str, Callable[[Any], object]]:
+    """Return the ways in which the program applies a pattern."""
+    used = linear.methods_used(module, name)
+    found: dict[str, Callable[[Any], object]] = {}
+    if used & {"match", "fullmatch"}:
+        found |= {"match": pattern.match, "fullmatch": pattern.fullmatch}
+    if used - {"match", "fullmatch"}:
+        nothing: Any = b"" if isinstance(pattern.pattern, bytes) else ""
+        found["search"] = lambda text: pattern.sub(nothing, text)
+    return found
+
+
+def worst(
+    pattern: linear.Pattern, attempt: Callable[[Any], object]
+) -> tuple[float, str, float, str]:
+    """Return the worst growth and the longest short attempt, each with its text."""
+
+    def as_subject(text: str) -> Any:
+        return text.encode("utf-8", "replace") if isinstance(pattern.pattern, bytes) else text
+
+    growth, grown = 0.0, ""
+    sizes = linear.texts(pattern, linear.SIZE), linear.texts(pattern, 4 * linear.SIZE)
+    for small, large in zip(*map(linear.distinct, sizes), strict=False):
+        ratio = linear.growth(attempt, as_subject(small), as_subject(large))
+        if ratio > growth:
+            growth, grown = ratio, large[:60]
+    longest, long = 0.0, ""
+    for short in linear.distinct(linear.short_texts(pattern)):
+        subject = as_subject(short)
+        seconds = linear.cpu_s(attempt, subject)
+        if seconds > linear.SHORT_S:
+            seconds = linear.cpu_s(attempt, subject, 5)
+        if seconds > longest:
+            longest, long = seconds, short
+    return growth, grown, longest, long
+
+
+@pytest.mark.parametrize("place", sorted(PATTERNS))
+def test_g3_a_pattern_takes_time_in_proportion_to_the_text(place: str) -> None:
+    module, name, pattern = PATTERNS[place]
+    for how, attempt in attempts(module, name, pattern).items():
+        growth, grown, longest, long = worst(pattern, attempt)
+        assert growth <= linear.GROWTH, (how, grown)
+        assert longest <= linear.SHORT_S, (how, long)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(a+)+$",
+        r"(?:a|a)*b",
+        r"\s*\s*x",
+        r"(?=.{4,20}$)[A-Za-z]+[0-9]+(?:[A-Za-z]+[0-9]*)+$",
+        r"(?:.*,){5}P",
+        r"<[^>]*>",
+        r"x-(?:.*spam|.*virus).*scan",
+        rb"From .*\d\d:\d\d.*\d{4}z",
+    ],
+)
+def test_g3_a_pattern_that_is_not_linear_is_found(pattern: str | bytes) -> None:
+    compiled: re.Pattern[Any] = re.compile(pattern)
+    found = [
+        worst(compiled, attempt) for attempt in (compiled.search, compiled.match, compiled.findall)
+    ]
+    assert any(
+        growth > linear.GROWTH or longest > linear.SHORT_S for growth, _, longest, _ in found
+    )
+
+
+@pytest.mark.parametrize("name", sorted(linear.sources(MODULES)))
+def test_g3_no_pattern_hides_from_the_walk(name: str) -> None:
+    assert linear.hidden_patterns(linear.sources(MODULES)[name]) == []
+
+
+def test_g3_a_hidden_pattern_is_found() -> None:
+    source = "def f(x):\n    re.compile(x)\n    return re.sub('a', 'b', x)\n"
+    assert len(linear.hidden_patterns(source)) == 2
+
+
+# Functions
+
+UNITS = (
+    "a", " ", "\t", "\n", "\r", "\0", "-", "'", "=", "?", ";", ":", ",", ".", "@", "<", ">", "&",
+    "\"", "\\", "(", "[", "{", "*", "%", "#", "/", "1", "e1", "a ", "a-", "-a", "1.", "a@", "@a.",
+    "a b c d ", "http://", "www.a", "www.a.example ", "http://a.example/b?c=d ", "://",
+    "mailto:a@b ", "xn--a.", "a.", "a.b.example,", "x1abcdefghijklmno-q ", "V1agr4 ", "Vі",
+    "a\u200bb", "\u200b", "е1 ", "é", "éa ", "a\u0301\u0323", "\u0301\u0323", "\u0345\u0301",
+    "\u0f73\u0344", "\U0001d165\u0323", "\u1100\u1161\u11a8", "\u1161", "\ufdfa", "\ufdfb ",
+    "\ufdf2", "\u3300", "ﾞ\u0323", "發", "發a", "🔥", "ﬁ", "&#x301;&#x323;", "&#769;&#803;", "&#9",
+    "&amp", "&lt;", "&nbsp;", "&aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "<p>", "<a>", "</a>",
+    "<b>a</b>", "<div>", "<!--", "-->", "<!", "<?", "<td>", "<a href=", "<a b='", "<style>",
+    "<style>a{", "<title>", "<textarea>", "<script>", "<xmp>", "<svg>", "<p style=color:red>",
+    "<p class=a id=b>", ".a{display:none}", "a{", "}", "/*", "*/", "@media{", "a,", "a b>c~d+e ",
+    "a:not(", "rgb(", "url(", "0.", "font:", ";;", "=?x?q?", "=?x?q?a?= ", "=?x?b?",
+    "=?utf-8?B?4p=?= ", "=?x?q?=E4=F6?= ", "=?a?q?=E4?= =?b?q?=E4?= ", "=C3", "=\n", "=3D",
+    "; a=\"", ";a*1=b", ";a*0*=x''%e4", "\\\"; ", "x*", "\n--b\n", "\n--", "\n b", "\na: b",
+    "\nX-Spam-A: b", "\n\n", "\r\n.", "\r\n.\n", "From a 1:01 2020\n", ">From ", "begin 644 a\n",
+    "\nend\n", "\n`", "M" * 60 + "\n", "-----BEGIN PGP ", "-----BEGIN PGP SIGNED MESSAGE-----\n",
+    "A" * 70 + "1+\n", "\n" + "_" * 40 + "\nlist@ unsubscribe\n", "\n" + "=" * 60 + "\n",
+    "[SPAM] ", "{spam?} ", "***spam*** ", "Re: ", "for ", "id a ", " by a.example; ", "\x1b$B",
+    "+2AA-", "~{", "\ufeff", "ä" * 40 + " ", "a" * 50 + " ", "- -", "--", "'-", "$!", "1,1", "A",
+    "%e4", "。", "[.]", "(dot)", "hxxp://a[.]b ",
+)  # fmt: skip
+"""What long texts are made of."""
+
+N = 3_000
+"""Characters of the smaller text."""
+
+
+def unaware(name: str) -> Callable[[Any], object]:
+    """Return `extract` for a text in that place of a mail."""
+
+    def work(text: Any) -> object:
+        data = text.encode("utf-8", "replace")
+        one_line = data.replace(b"\n", b" ").replace(b"\r", b" ")
+        match name:
+            case "plain" | "html":
+                return features.extract(mail(text, f"Content-Type: text/{name}; charset=utf-8"))
+            case "latin":
+                return features.extract(b"Content-Type: text/plain; charset=koi8-r\n\n" + data)
+            case "raw":
+                return features.extract(data)
+            case "part":
+                head = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n"
+                return features.extract(head + data)
+            case "parameters":
+                return features.extract(b"Content-Type: text/plain; " + one_line + b"\n\nb")
+            case _:
+                return features.extract(name.encode() + b": " + one_line + b"\n\nb")
+
+    return work
+
+
+def _encoded(work: Callable[[bytes], object]) -> Callable[[Any], object]:
+    return lambda text: work(text.encode("utf-8", "replace"))
+
+
+def _empty(text: str = "", *links: str) -> reading.Reading:
+    return reading.Reading(
+        subject=text, text=text, hidden=text, title=text, links=links, charsets=(text[:40],),
+        attachments=(), tricks=(), defects=(), plain=1, pages=0,
+    )  # fmt: skip
+
+
+def _link_pieces(text: str) -> object:
+    links = shape.links(_empty("", *(text[at : at + 300] for at in range(0, len(text), 300))))
+    return shape.link_tokens(links), shape.host_tricks(links), [link.is_address for link in links]
+
+
+def _style_sheet(text: str) -> object:
+    return html.render(f"<style>{text}</style><p class=a id=b style='{text}'>b")
+
+
+def _digest(data: bytes) -> bytes:
+    message = parser.parse(data)
+    return identity.digest(message, reading.read(message, Limits()))
+
+
+@cache
+def _scratch() -> parser.Message:
+    return parser.parse(b"Subject: a\n\nb")
+
+
+Work = Callable[[Any], object]
+FUNCTIONS: dict[str, Work] = {
+    "charset.decode": _encoded(lambda data: [charset.decode(data, x) for x in ("", "x", "utf-7")]),
+    "charset.codec_of": charset.codec_of,
+    "charset.header_text": _encoded(charset.header_text),
+    "facts.continuous": lambda text: facts.continuous(_scratch(), _empty(text), 1),
+    "facts.discrete": lambda text: facts.discrete(parser.parse(f"To: {text}".encode()), _empty()),
+    "grams.grams": _encoded(grams.grams),
+    "grams.gram_source": lambda text: grams.gram_source(_scratch(), _empty(text), Limits()),
+    "headers.is_foreign": lambda text: headers.is_foreign(text[:64]),
+    "html.render": html.render,
+    "html.render, style": _style_sheet,
+    "identity.genuine": lambda text: identity.genuine(text, b"k"),
+    "identity.digest": _encoded(_digest),
+    "markup.header_end": _encoded(markup.header_end),
+    "markup.fields_start": _encoded(markup.fields_start),
+    "markup.strip_and_prepend": _encoded(lambda data: markup.strip_and_prepend(data, b"A: b\r\n")),
+    "markup.render": lambda text: markup.render([("A", text)], b"\r\n"),
+    "mime.content_type": _encoded(mime.content_type),
+    "mime.parameters": mime.parameters,
+    "mime.transfer_decode": _encoded(
+        lambda data: [mime.transfer_decode(data, x) for x in ("base64", "quoted-printable", "uue")]
+    ),
+    "parser.parse": _encoded(parser.parse),
+    "reading.without_footer": reading.without_footer,
+    "script.counted": lambda text: script.counted([text, *text.split()], 40),
+    "script.leet": lambda text: script.leet(text.split()),
+    "script.normalize": script.normalize,
+    "script.spaced_out": lambda text: script.spaced_out(text.split(), text.split(), text.split()),
+    "script.unmasked": lambda text: [script.unmasked(word) for word in (text, *text.split())],
+    "script.words": script.words,
+    "shape.address_tokens": shape.address_tokens,
+    "shape.links": _link_pieces,
+    "style.parse_style": style.parse_style,
+    "style.parse_colour": style.parse_colour,
+    "tokens.word_ids": lambda text: tokens.word_ids(text.split()),
+    "trace.lasting": _encoded(trace.lasting),
+    "trace.host_tokens": trace.host_tokens,
+    "url.cut_out": url.cut_out,
+    "url.take_apart": url.take_apart,
+    "url.canonical_host": url.canonical_host,
+    "url.registrable_domain": lambda text: url.registrable_domain(url.canonical_host(text)),
+    "relay.received_count": _encoded(received.received_count),
+    "relay.normalized": _encoded(lambda data: list(newlines.normalized([data]))),
+    "relay.stuffed": _encoded(lambda data: unstuffed(stuffed(data))),
+    "relay.parse_path": _encoded(lambda data: [parse_path(b"FROM:<" + data), parse_path(data)]),
+    "relay.understood": _encoded(lambda data: understood(b"FROM:<a> " + data, ())),
+}
+FUNCTIONS |= {
+    f"features.extract, {place}": unaware(place)
+    for place in (
+        "plain", "html", "latin", "raw", "part", "parameters", "Subject", "From", "To", "Received",
+        "Content-Disposition", "Message-ID", "X-Any", "Date", "List-Id",
+    )
+}  # fmt: skip
+
+COVERED = {
+    "features.extract", "headers.header_tokens", "headers.FieldTokens", "mime.ContentType",
+    "shape.link_tokens", "shape.host_tricks", "shape.shape_tokens", "tokenizer.tokenize",
+    "reading.read", "trace.handed_on", "url.Link", "parser.Message", "parser.Part", "parser.Field",
+    "html.Page", "reading.Reading", "reading.Attachment", "style.Sheet", "features.Texts",
+    "features.Features", "charset.Decoded", "envelope.Client", "envelope.Envelope",
+    "tokens.pair_ids", "identity.new_id", "style.Style", "style.Inline", "limits.Limits",
+    "tokenizer.Tokens", "tokenizer.TokenizerOptions", "headers.HeaderTokens",
+}  # fmt: skip
+"""Reached through those of `FUNCTIONS`, plain values, or given no text of a mail."""
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_g3_a_function_takes_time_in_proportion_to_the_text(name: str) -> None:
+    work = FUNCTIONS[name]
+    size, tails = (N // 2, ("",)) if name.startswith("features") else (N, ("", "!"))
+    for unit, tail in product(UNITS, tails):
+        count = size // len(unit)
+        growth = linear.growth(work, unit * count + tail, unit * (4 * count) + tail)
+        assert growth <= linear.GROWTH, (unit, tail)
+
+
+def test_g3_every_public_function_of_a_mail_is_measured() -> None:
+    modules = (
+        charset, envelope, facts, features, grams, headers, html, identity, limits, markup, mime,
+        parser, reading, script, shape, style, tokenizer, tokens, trace, url,
+    )  # fmt: skip
+    public = {
+        f"{module.__name__.rpartition('.')[2]}.{name}"
+        for module in modules
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", "") == module.__name__
+        and (inspect.isfunction(value) or inspect.isclass(value) or hasattr(value, "__wrapped__"))
+    }
+    assert public - {name.partition(",")[0] for name in FUNCTIONS} - COVERED == set()
+
+
+@pytest.mark.parametrize("place", ["Subject", "From", "X-Any", "List-Id", "raw", "plain", "html"])
+def test_g3_forty_kilobytes_of_words_with_digits_cost_little(place: str) -> None:
+    text = " ".join(f"x1abcdefghijklmno-q{number}" for number in range(2_000))
+    assert linear.cpu_s(unaware(place), text, 3) < 0.3
+
+
+def bad_charsets(count: int) -> dict[str, bytes]:
+    """Return mails that ask for many guesses of a charset."""
+    high = [bytes((i * 7 + k * 31) % 96 + 160 for k in range(40)) for i in range(count)]
+    word = [b"=?x%d?q?=E4=F6=FC=DF=C4=%02X?= " % (i % 2, i % 90 + 160) for i in range(count)]
+    part = b"--b\nContent-Type: text/plain; charset=x\n\n"
+    multipart = b"Content-Type: multipart/mixed; boundary=b\n\n"
+    parameter = b"".join(b";a%d=%s" % (i % 80, each[:8]) for i, each in enumerate(high[:80]))
+    nested = b"--b\nContent-Type: message/rfc822\n\nSubject: %s\nFrom: %s\n\n"
+    return {
+        "words": b"Subject: " + b"".join(word) + b"\n\nb",
+        "fields": b"".join(b"X-A%d: %s\n" % pair for pair in enumerate(high)) + b"\nb",
+        "senders": b"".join(b"From: %s\n" % each for each in high) + b"\nb",
+        "parts": multipart + b"".join(part + each + b"\n" for each in high),
+        "parameters": multipart
+        + (b"--b\nContent-Type: text/plain%s\n\n\n" % parameter) * (count // 20),
+        "messages": multipart + b"".join(nested % (each, each) for each in high),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(bad_charsets(1)))
+def test_g3_a_mail_makes_us_guess_its_charset_a_few_times_only(name: str) -> None:
+    assert linear.cpu_s(features.extract, bad_charsets(300)[name], 3) < 0.1
