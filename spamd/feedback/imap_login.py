@@ -4,7 +4,6 @@ Credentials are read anew at each login, so a password may be changed while we r
 always checked; a password never goes over a line without the TLS that was asked for.
 """
 
-import re
 import ssl
 import subprocess
 import threading
@@ -135,7 +134,7 @@ def _token(account: AccountOptions) -> str:
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
         raise AccessError(f"the token command of {account.user} failed: {error}") from error
-    return re.sub(r"\s", "", done.stdout.decode("ascii", "replace"))
+    return "".join(done.stdout.decode("ascii", "replace").split())
 
 
 def _first_line(file: Path) -> str:

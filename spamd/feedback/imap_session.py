@@ -341,6 +341,7 @@ _LIST_LINE = re.compile(
 )
 
 
+_QUOTED_PAIR = re.compile(rb"\\(.)")
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 
@@ -352,7 +353,7 @@ def _listed(data: Sequence[bytes | tuple[bytes, bytes] | None]) -> Iterator[List
         if found is None:
             continue
         flags, delimiter, quoted, sized, atom = found.groups()
-        raw = literal if sized else atom or re.sub(rb"\\(.)", rb"\1", quoted or b"")
+        raw = literal if sized else atom or _QUOTED_PAIR.sub(rb"\1", quoted or b"")
         if not raw or _CONTROL.search(raw):
             continue  # in a command, a line end would begin one of the server's own choice
         text = raw.decode("latin-1")
