@@ -17,14 +17,17 @@ from typing import TYPE_CHECKING
 
 from spamd.clock import WallClock
 from spamd.errors import ConfigError
+from spamd.extraction import Extractor
 from spamd.feedback.learn import Teacher
 from spamd.feedback.report_address import ReportAddress
 from spamd.ground import NoVerdicts, Periodic, Storage, WhenOpen
 from spamd.message.features import Features, extract
+from spamd.observe.lag import LoopLag
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
 from spamd.ports import Inspector, Job, Observer, ReportDesk, Service
 from spamd.relay.listener import Relay
+from spamd.relay.options import OnOverload
 from spamd.relay.sockets import unbound
 from spamd.relay.stranger import Strangers
 from spamd.sample import Label
@@ -102,6 +105,7 @@ class RelayDoor:
         """Take no more mail and finish what is in flight."""
         if self._relay is not None:
             await self._relay.stop()
+        await self._application.extractor.close()
 
     def reload(self) -> None:
         """Read certificates again."""
@@ -154,12 +158,14 @@ class Application:
     ) -> None:
         self._settings = settings
         self._clock = WallClock()
-        metrics = Metrics(settings.metrics)
+        self._metrics = metrics = Metrics(settings.metrics)
         self._log = LogObserver(settings.log, metrics, self._clock, fields={"worker": worker})
         self._log.capture_libraries()
         self._storage = Storage(settings, self._clock, self.observer, ahead)
         self._door = RelayDoor(self, sockets)
         self._first = worker == 0
+        third_s = settings.relay.inspect_timeout_s / 3  # the last one is for its start
+        self.extractor = Extractor(settings.tokenizer, wait_s=third_s, work_s=third_s)
         self._extract(FIRST)
         self.ground: Sequence[Service] = (self._storage,)
         self.doors: Sequence[Service] = (self._door, MetricsDoor(metrics, self._storage, worker))
@@ -190,7 +196,7 @@ class Application:
         ]
         if self._settings.feedback.accounts:
             work.append(("feedback", lambda: Watching(self)))
-        jobs: list[Job] = [Opening(storage, self._door)]
+        jobs: list[Job] = [Opening(storage, self._door), LoopLag(self._metrics)]
         jobs += [WhenOpen(name=name, storage=storage, made=made) for name, made in work]
         if self._first:
             jobs.append(Strangers(self._settings.relay, self._settings.next_hop, self.observer))
@@ -238,7 +244,15 @@ class Application:
         scans = storage.store.scans
         limits = settings.tokenizer.limits
         desk = ReportAddress(settings.feedback, scans, self._teacher(), self._extract, limits)
-        return ScanningInspector(scanner, self._clock, scans), desk
+        inspector = ScanningInspector(
+            scanner,
+            self.extractor,
+            self._clock,
+            scans,
+            self.observer,
+            defer=settings.relay.on_overload is OnOverload.DEFER,
+        )
+        return inspector, desk
 
     def feedback(self) -> "Feedback":
         """Return the watchers of all accounts."""

@@ -181,7 +181,12 @@ class NoVerdicts:
         """How much of the start of a message is looked at."""
         return self._scanner.reads_bytes
 
-    async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:  # noqa: ARG002 - the port
+    async def inspect(
+        self,
+        read: Callable[[], bytes],  # noqa: ARG002 - the port
+        size_bytes: int,  # noqa: ARG002 - the port
+        envelope: Envelope,  # noqa: ARG002 - the port
+    ) -> ScanReport:
         """Raise StorageUnavailable; `relay.on_fault` says what follows."""
         raise StorageUnavailable("the database has not answered since the start")
 

@@ -5,7 +5,7 @@ an `Observer`, and time comes from a `Clock`. The real ones live in `scanning`, 
 `observe`; tests use the in-memory twins of `tests/fakes.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntFlag
@@ -44,12 +44,16 @@ class Inspector(Protocol):
         """How much of the start of a message is looked at, lines ended by LF."""
         ...
 
-    async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:
-        """Return the report on a message (header and body as plain bytes, not dot-stuffed).
+    async def inspect(
+        self, read: Callable[[], bytes], size_bytes: int, envelope: Envelope
+    ) -> ScanReport:
+        """Return the report on a message of about that size.
 
-        Content never makes it fail.
+        `read` returns it (header and body as plain bytes, not dot-stuffed) and is called when its
+        turn has come, so that no mail lies in memory while it waits. Content never makes it fail.
 
         Raises:
+            Overloaded: others are in front; it is the client's to come again.
             TemporaryError: the message can't be judged now; `relay.on_fault` says what follows.
         """
         ...

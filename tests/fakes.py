@@ -70,7 +70,10 @@ class FakeInspector:
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     reads_bytes: int = 4 * 2**20
 
-    async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:
+    async def inspect(
+        self, read: Callable[[], bytes], size_bytes: int, envelope: Envelope
+    ) -> ScanReport:
+        content = read()
         self.seen.append((content, envelope))
         self.begun.set()
         if self.gate is not None:

@@ -19,6 +19,9 @@ from spamd.sample import Label
 SCAN_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Half a millisecond is a small mail, 8 ms the worst of a hundred, seconds a fault."""
 
+LAG_BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""A millisecond is what a sleeping process needs to wake up; 50 ms are the most we allow."""
+
 HEAD_BYTES = 8192
 """Longest request accepted: Prometheus sends about 300 bytes."""
 
@@ -46,6 +49,12 @@ class Metrics:
             "spamd_scan_seconds",
             "Time from the bytes of a message to its verdict.",
             buckets=SCAN_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._lag = Histogram(
+            "spamd_loop_lag_seconds",
+            "How late the event loop was, looked at ten times a second: what every mail waited.",
+            buckets=LAG_BUCKETS_S,
             registry=self.registry,
         )
         self._bytes = Counter(
@@ -81,6 +90,10 @@ class Metrics:
         self._bytes.inc(report.size_bytes)
         if report.probability is not None:
             self._scan.observe(report.duration_s)
+
+    def late(self, seconds: float) -> None:
+        """Count one look at the event loop."""
+        self._lag.observe(seconds)
 
     def learned(self, label: Label, source: str, outcome: str, before: float) -> None:
         """Count a lesson, and a correction when the filter had leant to the other side."""

@@ -18,6 +18,7 @@ from spamd.errors import (
     DeadlineExceeded,
     MessageRejected,
     MessageTooLarge,
+    Overloaded,
     RoutingLoop,
     SpamdError,
     TemporaryError,
@@ -66,8 +67,12 @@ class HandOver:
         try:
             letter = await intake.finish(self._context.relay.bare_newline)
             head, start = self._head(letter)
+            if large := len(head) > LARGE_HEAD_BYTES:
+                head = b""  # not kept in memory while its turn to be judged comes
             report = await self._judged(letter)
             _obey(report)
+            if large:
+                head, start = self._head(letter)
             fields = self._trace() + render(report.fields(), b"\r\n")
             if len(head) <= LARGE_HEAD_BYTES:
                 marked = strip_and_prepend(head, fields)
@@ -143,13 +148,17 @@ class HandOver:
         """Return the report; a fault of ours follows `relay.on_fault`."""
         relay = self._context.relay
         inspector = self._context.inspector
-        text = start_of(letter, inspector.reads_bytes)
+        most = inspector.reads_bytes
         try:
             with self._connection.limit.of(relay.inspect_timeout_s):
-                report = await inspector.inspect(text, self._envelope)
+                report = await inspector.inspect(
+                    lambda: start_of(letter, most), min(letter.size_bytes, most), self._envelope
+                )
                 if letter.spooled:  # judged by its start
                     report = replace(report, size_bytes=letter.size_bytes)
                 return report
+        except Overloaded:
+            raise
         except Exception as error:  # noqa: BLE001 - no fault of the inspector may bounce mail
             fault = error
         self._context.observer.failed("message.unscanned", fault)

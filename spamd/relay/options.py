@@ -34,6 +34,13 @@ class OnFault(StrEnum):
     DEFER = "defer"  # 451, the client tries again
 
 
+class OnOverload(StrEnum):
+    """What happens to a heavy message that gets no helper process in time, or takes too long."""
+
+    START = "start"  # judged by its start
+    DEFER = "defer"  # 451, the client tries again
+
+
 class Received(StrEnum):
     """Whether our trace field is added."""
 
@@ -97,6 +104,8 @@ class RelayOptions:
     drain_s                  a stopping worker finishes its messages within this time
     bare_newline             bare CR or LF in DATA: "normalize" or "reject"
     on_fault                 a message that could not be judged: "accept" unscanned or "defer"
+    on_overload              a heavy message whose turn does not come or that takes too long:
+                             "start" (judged by its start) or "defer"
     trusted_networks         who may name another client by XCLIENT, XFORWARD or PROXY
     proxy_protocol           connections from trusted networks begin with a PROXY header
     report_networks          clients there may report to `feedback.spam_addresses` and
@@ -136,6 +145,7 @@ class RelayOptions:
     drain_s: float = 30.0
     bare_newline: BareNewlines = BareNewlines.NORMALIZE
     on_fault: OnFault = OnFault.ACCEPT
+    on_overload: OnOverload = OnOverload.START
     trusted_networks: tuple[str, ...] = ()
     proxy_protocol: bool = False
     report_networks: tuple[str, ...] = ()
@@ -143,7 +153,13 @@ class RelayOptions:
     received: Received = Received.AUTO
 
     def __post_init__(self) -> None:
-        _use_enum(self, bare_newline=BareNewlines, on_fault=OnFault, received=Received)
+        _use_enum(
+            self,
+            bare_newline=BareNewlines,
+            on_fault=OnFault,
+            on_overload=OnOverload,
+            received=Received,
+        )
         if not self.listeners:
             raise ValueError("relay.listen, listen_tls and listen_lmtp are all empty")
         for name in self.__dataclass_fields__:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import traceback
+from collections.abc import Callable
 
 import uvloop
 
@@ -28,7 +29,9 @@ class Silent(FakeObserver):
 class Blind(FakeInspector):
     """Has seen nothing."""
 
-    async def inspect(self, content: bytes, envelope: Envelope) -> ScanReport:
+    async def inspect(
+        self, read: Callable[[], bytes], size_bytes: int, envelope: Envelope
+    ) -> ScanReport:
         return HAM
 
 

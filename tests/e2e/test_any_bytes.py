@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from spamd.bayes.decision import DecisionOptions
+from spamd.extraction import Extractor
 from spamd.message.tokenizer import TokenizerOptions
 from spamd.scanning import Scanner, ScanningInspector
 from spamd.storage import parts
@@ -22,6 +23,7 @@ from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans
 from spamd.training import Result
 from tests.e2e.test_relay_corpus import meant, wire
+from tests.fakes import FakeObserver
 from tests.memory import peak_bytes, settled_bytes
 from tests.relay.peers import ScriptedNextHop, Talk, relay
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, journal_rows
@@ -136,7 +138,9 @@ async def through(world: World, paths: Sequence[Path]) -> dict[bytes, Path]:
     """Take each mail all the ways; return the digests of what was taught."""
     taught: dict[bytes, Path] = {}
     waiting: list[Features] = []
-    inspector = ScanningInspector(world.scanner, world.desk.clock, world.scans)
+    extractor = Extractor(TokenizerOptions(), wait_s=60, work_s=60)
+    clock, observer = world.desk.clock, FakeObserver()
+    inspector = ScanningInspector(world.scanner, extractor, clock, world.scans, observer)
     async with ScriptedNextHop() as hop, relay(hop.url, real_inspector=inspector) as running:
         talk = await running.talk()
         await talk.say(b"EHLO client.test")
@@ -158,6 +162,7 @@ async def through(world: World, paths: Sequence[Path]) -> dict[bytes, Path]:
                 waiting.clear()
             await relayed(talk, hop, path, raw)
         await world.scans.flush()
+    await extractor.close()
     return taught
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.model import BayesOptions, Model
+from spamd.extraction import Extractor
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
 from spamd.message.tokenizer import TokenizerOptions
@@ -13,7 +14,7 @@ from spamd.relay.handover import start_of
 from spamd.relay.spool import Budget, Letter
 from spamd.report import ScanReport
 from spamd.scanning import Scanner, ScanningInspector
-from tests.fakes import FakeClock, FakeInspector
+from tests.fakes import FakeClock, FakeInspector, FakeObserver
 from tests.relay.peers import ScriptedNextHop, Talk, relay
 
 MIB = 2**20
@@ -57,6 +58,7 @@ MAILS = {
 @pytest.mark.parametrize("content", MAILS.values(), ids=list(MAILS))
 async def test_a_large_mail_has_the_same_words_by_smtp_and_from_a_file(content: bytes) -> None:
     notes, clock = Notes(), FakeClock()
+    extractor = Extractor(TokenizerOptions(), wait_s=60, work_s=60)
     scanner = Scanner(
         model=lambda: Model.empty(SCHEMA, BayesOptions()),
         decision=DecisionOptions(),
@@ -65,12 +67,13 @@ async def test_a_large_mail_has_the_same_words_by_smtp_and_from_a_file(content: 
         key=b"0123456789abcdef",
         random=os.urandom,
     )
-    inspector = ScanningInspector(scanner, clock, notes)
+    inspector = ScanningInspector(scanner, extractor, clock, notes, FakeObserver())
     async with ScriptedNextHop() as hop, relay(hop.url, real_inspector=inspector) as running:
         talk: Talk = await running.talk()
         assert (await talk.deliver(wire(content))).startswith(b"250 ")
         (relayed,) = hop.messages
         (told,) = running.observer.scans
+    await extractor.close()
     (report,) = notes.reports
     assert told[0].size_bytes == len(wire(content))
     by_smtp = report.features
