@@ -238,7 +238,6 @@ FUNCTIONS: dict[str, Work] = {
     "html.render, style": _style_sheet,
     "identity.genuine": lambda text: identity.genuine(text, b"k"),
     "identity.digest": _encoded(_digest),
-    "markup.header_end": _encoded(markup.header_end),
     "markup.fields_start": _encoded(markup.fields_start),
     "markup.strip_and_prepend": _encoded(lambda data: markup.strip_and_prepend(data, b"A: b\r\n")),
     "markup.render": lambda text: markup.render([("A", text)], b"\r\n"),
