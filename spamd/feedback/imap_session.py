@@ -126,6 +126,7 @@ class ImapSession:
         self._timeout_s = timeout_s
         self._contexts = contexts or Contexts()
         self._client: Any = None
+        self._capabilities: frozenset[bytes] = frozenset()
         self._selected = ""
         self._broken = False
 
@@ -136,7 +137,8 @@ class ImapSession:
             self._client = connect(self._account, self._place, self._contexts, greeting)
         with self._errors("ended the connection at the login"):
             log_in(self._client, self._account, self._login)
-            self.has("")  # what the server can is asked for now, not within another command
+            # Asked for now, not within another command; IMAPClient asks again where there are none.
+            self._capabilities = frozenset(self._client.capabilities())
 
     def close(self) -> None:
         """Log out; never fails, and hardly waits."""
@@ -161,7 +163,7 @@ class ImapSession:
 
     def has(self, capability: str) -> bool:
         """Return whether the server announces a capability."""
-        return bool(self._client.has_capability(capability))
+        return capability.encode() in self._capabilities
 
     def listed(self) -> list[Listed]:
         """Return all folders of the account; a line that names none is left out."""

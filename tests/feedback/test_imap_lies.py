@@ -272,3 +272,21 @@ async def test_k6_listing_100_000_folders_leaves_the_event_loop_alone() -> None:
         assert len(await box.folders()) == 100_001
         assert time.thread_time() - main < 0.3  # sorting them takes a second
         await box.close()
+
+
+async def test_k7_a_server_that_can_nothing_is_no_error_of_ours() -> None:
+    """Found by fuzzing: without capabilities they were asked for again, outside of any border."""
+
+    def answer(tag: str, rest: str) -> list[str] | None:
+        if rest == "CAPABILITY" and logged_in:
+            return [f"{tag} OK done"]
+        if rest.startswith("LOGIN"):
+            logged_in.append(tag)
+        return plain(tag, rest)
+
+    logged_in: list[str] = []
+    with ScriptedImap(answer) as server:
+        async with bench_at(account(server.port), options=OPTIONS, reachable=False) as bench:
+            tally = await bench.watcher.once()
+    assert len(tally.faults) == 1
+    assert all(isinstance(error, MailboxError) for _, error in bench.observer.faults)
