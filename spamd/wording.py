@@ -50,8 +50,8 @@ def reason(error: BaseException) -> str:
             words = words or f"TLS failed: {of_openssl.replace('_', ' ').lower()}"
             verified = getattr(error, "verify_message", "")
             return f"{words}: {verified}" if verified else words
-        case OSError(errno=int(number)) if number in errorcode:
-            return strerror(number)
+        case OSError(errno=int(number), strerror=str(text)) if number in errorcode:
+            return strerror(number) if text.startswith("Connect call failed") else text
         case TimeoutError():
             return "no answer in time"
         case OSError() if "Multiple exceptions" in str(error):  # of asyncio, one for each address

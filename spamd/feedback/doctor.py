@@ -28,6 +28,7 @@ from spamd.message.features import Features
 from spamd.ports import Clock, History, Known, Leases, Place
 from spamd.sample import Label
 from spamd.training import Outcome, Result
+from spamd.wording import reason
 
 T = TypeVar("T")
 
@@ -184,7 +185,7 @@ class Doctor:
         except (OSError, smtplib.SMTPException) as error:
             raise BrokenError(
                 step,
-                f"nobody takes mail at {setup.host}:{setup.port} ({error})",
+                f"nobody takes mail at {setup.host}:{setup.port} ({reason(error)})",
                 "start spamd serve, or check relay.listen",
             ) from error
         return _fine(step, f"the daemon took the test mail and said {reply}")

@@ -16,7 +16,7 @@ from imapclient.exceptions import IMAPClientError
 from spamd.feedback.folders import watched
 from spamd.feedback.imap import ImapMailbox
 from spamd.feedback.imap_session import PATIENCE, ImapSession
-from spamd.feedback.mailbox import Folder, Mailbox, MailboxError
+from spamd.feedback.mailbox import Folder, Mailbox, MailboxError, words
 from spamd.feedback.maildir import MaildirMailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Place
@@ -85,7 +85,9 @@ class _WritingSession(ImapSession):
                 self._client.copy([uid], target)
                 self.remove(raw, uid)
         except IMAPClientError as error:
-            raise MailboxError(f"the test mail can't be moved to {target}: {error}") from error
+            raise MailboxError(
+                f"the test mail can't be moved to {target}: {words(error)}"
+            ) from error
 
     def remove(self, raw: str, uid: int) -> None:
         """Remove a mail; no other that somebody marked as deleted, if the server can."""

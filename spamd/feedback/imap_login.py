@@ -18,6 +18,7 @@ from spamd.feedback.imap_wire import Allowance, Wire
 from spamd.feedback.mailbox import AccessError, MailboxError
 from spamd.feedback.options import LOOPBACK, AccountOptions, Tls
 from spamd.files import first_line
+from spamd.wording import reason
 
 TOKEN_COMMAND_S = 30
 """How long the program that prints an access token may take."""
@@ -133,12 +134,23 @@ def _token(account: AccountOptions) -> str:
             stdin=subprocess.DEVNULL, capture_output=True, timeout=TOKEN_COMMAND_S, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        raise AccessError(f"the token command of {account.user} failed: {error}") from error
+        raise AccessError(f"the token command of {account.user} failed: {_ended(error)}") from error
     return "".join(done.stdout.decode("ascii", "replace").split())
+
+
+def _ended(error: OSError | subprocess.SubprocessError) -> str:
+    """Return how a program ended, without its arguments: a secret may stand there."""
+    match error:
+        case subprocess.CalledProcessError():
+            return f"it ended with exit code {error.returncode}"
+        case subprocess.TimeoutExpired():
+            return f"it did not end within {TOKEN_COMMAND_S:g} s"
+        case _:
+            return reason(error)
 
 
 def _first_line(file: Path) -> str:
     try:
         return first_line(file)
     except (OSError, UnicodeError) as error:
-        raise AccessError(f"{file} can't be read: {error}") from error
+        raise AccessError(f"{file} can't be read: {reason(error)}") from error

@@ -9,6 +9,7 @@ move changes. A trace only says "this mail was seen there"; what a mail is taugh
 digest or our id (`message.identity`), so two mails that share a trace do no harm.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,8 +20,11 @@ from typing import Protocol
 from imapclient.imap_utf7 import decode as decode_utf7
 
 from spamd.ports import Cursor, Place
+from spamd.wording import reason
 
 TRACE_BYTES = 16
+
+BYTES = re.compile(r"b(['\"])(.*)\1", re.DOTALL)
 
 WORDS = 200
 """Characters taken of what a server said: enough for a person to understand, none too many for a
@@ -173,7 +177,10 @@ class Mailbox(Protocol):
 
 def words(said: object) -> str:
     """Return what a server or an error said, as a short piece of one line."""
-    text = "".join(sign if sign.isprintable() else " " for sign in str(said)[: 2 * WORDS])
+    plain = reason(said) if isinstance(said, BaseException) else str(said)
+    if (bare := BYTES.fullmatch(plain)) is not None:  # imaplib shows what a server said as bytes
+        plain = bare[2]
+    text = "".join(sign if sign.isprintable() else " " for sign in plain[: 2 * WORDS])
     text = " ".join(text.split())
     return text if len(text) <= WORDS else f"{text[: WORDS - 1]}…"
 

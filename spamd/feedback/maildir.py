@@ -40,6 +40,7 @@ from spamd.feedback.mailbox import (
 from spamd.feedback.maildir_files import Files
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Clock, Cursor, Mailboxes
+from spamd.wording import reason
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -184,7 +185,7 @@ class MaildirMailbox:
         try:
             read = await self._aside(self._read, folder, key, limit)
         except OSError as error:
-            raise FolderError(f"{key} in {folder.name} can't be read: {error.strerror}") from error
+            raise FolderError(f"{key} in {folder.name} can't be read: {reason(error)}") from error
         return None if read is None else read[0]
 
     async def wait(self, folder: Folder | None, seconds: float) -> None:  # noqa: ARG002 - all folders are watched alike
@@ -214,7 +215,7 @@ class MaildirMailbox:
         try:
             return self._files.folders()
         except OSError as error:
-            raise MailboxError(f"{self.root} can't be read: {error.strerror}") from error
+            raise MailboxError(f"{self.root} can't be read: {reason(error)}") from error
 
     def _list(self, folder: Folder) -> Listing:
         try:
@@ -225,7 +226,7 @@ class MaildirMailbox:
         except OSError as error:
             raise FolderError(
                 f"folder {words(folder.name)} ({self.root / folder.raw}) can't be read:"
-                f" {error.strerror}; check the rights of the user spamd runs as"
+                f" {reason(error)}; check the rights of the user spamd runs as"
             ) from error
 
     async def _known(self, listing: Listing) -> set[str]:
@@ -294,7 +295,7 @@ class MaildirMailbox:
             content, status, name = read
             flags = _flags(name, self._keywords(folder))
         except OSError as error:
-            return unreadable(key, f"{key} in {folder.name} can't be read: {error.strerror}")
+            return unreadable(key, f"{key} in {folder.name} can't be read: {reason(error)}")
         fields = header_fields(content)
         remembered = self._remembered.get(folder.raw)
         is_old = remembered is not None and key in remembered.old

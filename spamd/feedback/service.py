@@ -21,6 +21,7 @@ from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.watch import Memory, Watcher
 from spamd.files import open_regular
 from spamd.ports import Clock, Leases, Observer
+from spamd.wording import reason
 
 LOCAL_RETRY_S = 2.0
 """Longest pause before a Maildir that is not there is looked for again."""
@@ -179,7 +180,8 @@ def _users(account: AccountOptions) -> list[str]:
                 lines = file.read(USERS_BYTES).decode().splitlines()
         except (OSError, UnicodeError) as error:
             raise ConfigError(
-                f"users_file of account {account.user} at {account.host}: {error}"
+                f"feedback.accounts: {account.users_file}, the users_file of {account.user} at"
+                f" {account.host}, can't be read: {reason(error)}"
             ) from error
         users += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     return list(dict.fromkeys(users))

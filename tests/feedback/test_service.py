@@ -190,7 +190,7 @@ def test_a_missing_file_of_users_stops_the_start(tmp_path: Path) -> None:
         password="x",
         users_file=tmp_path / "nowhere",
     )
-    with pytest.raises(ConfigError, match="users_file of account master"):
+    with pytest.raises(ConfigError, match=r"nowhere, the users_file of master at .*: No such file"):
         mailboxes(FeedbackOptions(accounts=(account,)), surroundings())
 
 
