@@ -82,4 +82,4 @@ def test_j16_what_an_imap_server_said_is_shown_without_signs_of_python() -> None
     assert words("b'[AUTHENTICATIONFAILED] Authentication failed.'") == (
         "[AUTHENTICATIONFAILED] Authentication failed."
     )
-    assert words(ConnectionRefusedError(111, "x")) == "Connection refused"
+    assert words(ConnectionRefusedError(111, "Connect call failed (1)")) == "Connection refused"
