@@ -61,6 +61,16 @@ def fields_start(data: bytes, position: int = 0) -> int:
     return position if before is None else before.end()
 
 
+def holds_fields(head: bytes) -> bool:
+    """Tell whether there is a header section: the first line is a field, or a later one certainly.
+
+    `head` holds no empty line before its end.
+    """
+    mbox_line = _MBOX_LINE.match(head)
+    top = 0 if mbox_line is None else mbox_line.end()
+    return bool(_START.match(head, top) or _ANY_FIELD.search(head, top))
+
+
 def strip_and_prepend(head: bytes, block: bytes) -> bytes:
     """Return `head` without what may pass for an `X-Spam-*` field, and with `block` in front.
 
@@ -74,7 +84,7 @@ def strip_and_prepend(head: bytes, block: bytes) -> bytes:
     forged = b"x-spam-" in head[:end].translate(_LOWER, _NO_SIGNS)
     if not forged and (top == end or _START.match(head, top)):
         return head[:top] + block + head[top:]  # the usual case: nothing to strip
-    if block and top < end and not (_START.match(head, top) or _ANY_FIELD.search(head, top, end)):
+    if block and top < end and not holds_fields(head[:end]):
         return head[:top] + block + (b"\r\n" if block.endswith(b"\r\n") else b"\n") + head[top:]
     if block and head[top : top + 1] in (b" ", b"\t"):
         block += CARRIER + (b"\r\n" if block.endswith(b"\r\n") else b"\n")

@@ -24,7 +24,7 @@ from spamd.errors import (
     TemporaryError,
 )
 from spamd.message.envelope import Envelope
-from spamd.message.markup import render, strip_and_prepend
+from spamd.message.markup import holds_fields, render, strip_and_prepend
 from spamd.relay.connection import Connection
 from spamd.relay.context import RelayContext
 from spamd.relay.data import Intake, stuffed, unstuffed
@@ -138,7 +138,7 @@ class HandOver:
         end = blank + 4 if blank >= 0 else text.rfind(b"\n") + 1 or len(text)
         # A dot that only the wire needs must not hide a field of ours, or the next line of a field.
         head = unstuffed(text[:end]) if letter.dotted else text[:end]
-        if blank < 0 and end < letter.size_bytes:
+        if blank < 0 and end < letter.size_bytes and holds_fields(head):
             raise MessageTooLarge("header section larger than what is looked at")
         if received_count(head) >= MAX_RECEIVED:
             raise RoutingLoop(f"{MAX_RECEIVED} Received fields")

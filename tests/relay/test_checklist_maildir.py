@@ -30,15 +30,22 @@ async def test_smtp_l01_a_delivered_mail_is_complete_and_has_lf_line_ends(tmp_pa
         assert list((mail / "tmp").iterdir()) == []
 
 
-@pytest.mark.parametrize("top", [b"From a@x.test Mon Jan  1 00:00:00 2024\r\n", b" indented\r\n"])
-async def test_smtp_l01_and_d23_what_must_stand_first_stands_before_return_path(
-    tmp_path: Path, top: bytes
-) -> None:
+async def test_smtp_l01_and_d23_an_mbox_line_stands_before_return_path(tmp_path: Path) -> None:
+    top = b"From a@x.test Mon Jan  1 00:00:00 2024\r\n"
     async with relay(f"maildir://{tmp_path}/mail") as running:
         assert (await (await running.talk()).deliver(top + LETTER)).startswith(b"250 ")
         (path,) = files(tmp_path)
         text = path.read_bytes()
         assert text.startswith(top.replace(b"\r\n", b"\n") + b"Return-Path: <a@x.test>\nReceived: ")
+
+
+async def test_g8_an_indented_line_stands_behind_our_fields(tmp_path: Path) -> None:
+    async with relay(f"maildir://{tmp_path}/mail") as running:
+        assert (await (await running.talk()).deliver(b" top\r\n" + LETTER)).startswith(b"250 ")
+        (path,) = files(tmp_path)
+        text = path.read_bytes()
+        assert text.startswith(b"Return-Path: <a@x.test>\nReceived: ")
+        assert b"\nX-Front:\n top\n" + LETTER.replace(b"\r\n", b"\n") in text
 
 
 async def test_smtp_l01_a_large_mail_goes_over_the_disk_unchanged(tmp_path: Path) -> None:

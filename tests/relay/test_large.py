@@ -115,6 +115,20 @@ async def test_the_end_of_what_is_looked_at_falls_anywhere(before: int) -> None:
         assert hop.messages[0].endswith(b"\r\n\r\n" + sent)
 
 
+@pytest.mark.parametrize("front", [b"", b"no field\r\n"])
+async def test_k3_a_header_that_goes_on_beyond_what_is_looked_at_is_552(front: bytes) -> None:
+    """Dovecot reads on to an empty line, and would take a field of ours that stands there."""
+    inspector = FakeInspector(reads_bytes=100)
+    sent = front + b"X-A: b\r\nno field\r\n" + b"y\r\n" * 100 + b"X-Spam-Flag: YES\r\n\r\nbody\r\n"
+    async with (
+        ScriptedNextHop() as hop,
+        relay(hop.url, inspector=inspector, spool_above_bytes=10) as running,
+    ):
+        talk = await running.talk()
+        assert (await talk.deliver(sent)).startswith(b"552 5.3.4 ")
+        assert hop.messages == []
+
+
 @pytest.mark.parametrize("before", range(5))
 async def test_a_header_section_above_what_is_looked_at_is_552(before: int) -> None:
     inspector = FakeInspector(reads_bytes=100)
