@@ -23,7 +23,7 @@ from tests.docs.blocks import block
 from tests.e2e.relay_daemon import Spamd
 from tests.feedback.world import Owner
 from tests.servers.base import free_port, require, wait_until
-from tests.servers.dovecot import MASTER_PASSWORD, Dovecot
+from tests.servers.dovecot import MASTER_PASSWORD, PASSWORD, Dovecot
 from tests.servers.exim import EximAdditions, EximFactory
 from tests.servers.postfix import Postfix, PostfixFactory, PostfixOptions, SmtpSink, SmtpSinkFactory
 from tests.servers.stranger import Stranger, refused
@@ -53,6 +53,8 @@ SIEVE = block("docs/operations.md", 'require ["fileinto"')
 COMPILED = block("docs/operations.md", "sievec ")
 MX = block("docs/operations.md", '[relay]\nlisten = ["0.0.0.0:25"')
 MX_POSTFIX = block("docs/operations.md", "127.0.0.1:10025 inet n - y")
+ACCOUNTS = block("docs/training.md", "[[feedback.accounts]]")
+REPORTS = block("docs/training.md", "[feedback]\nspam_addresses")
 ELSEWHERE = "victim@elsewhere.example"
 
 
@@ -340,6 +342,39 @@ def test_j1_an_mx_whose_server_trusts_us_and_is_not_told_the_client_is_called_an
     wait_until(lambda: daemon.events("next_hop.unsafe"), what="the log says it")
     assert "OPEN RELAY" in daemon.run("doctor", "--wait", "0.2", codes=(1, 3))
     assert "OPEN RELAY" in daemon.run("status")
+
+
+def test_j12_accounts_as_printed_are_watched(servers: ExitStack, tmp_path: Path) -> None:
+    require("dovecot")
+    store = servers.enter_context(Dovecot("ann"))
+    (tmp_path / "password").write_text(PASSWORD)
+    bob = tmp_path / "bob"
+    for folder in ("cur", "new", "tmp"):
+        (bob / folder).mkdir(parents=True)
+    host = f'host = "localhost"\nport = {store.port}\nca_file = "{store.authority}"'
+    here = in_place(
+        ACCOUNTS,
+        [
+            ('host = "imap.example.org"', host),
+            ("/etc/spamd/ann.password", tmp_path / "password"),
+            ("/var/mail/bob", bob),
+        ],
+    )
+    port = free_port()
+    daemon = taught(servers, f'relay.listen = "127.0.0.1:{port}"\n{here}', port)
+    wait_until(lambda: len(daemon.events("account.opened")) == 2, what="both are watched")
+
+
+def test_j12_report_addresses_as_printed_take_reports(servers: ExitStack) -> None:
+    port = free_port()
+    door = f'relay.listen = "127.0.0.1:{port}"\nrelay.report_networks = "127.0.0.1"\n'
+    taught(servers, door + REPORTS, port)
+    with smtplib.SMTP("127.0.0.1", port, timeout=60) as client:
+        client.ehlo()
+        for address in ("spam@example.org", "ham@example.org"):
+            client.mail("ann@example.org")
+            assert client.rcpt(address) == (250, b"2.1.5 Report address")
+            client.rset()
 
 
 def folders_read(daemon: Printed) -> set[str]:
