@@ -1,8 +1,9 @@
 # What this checkout can do. Every target makes .venv as far as it needs it; PYTHON=… names another
 # interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS="-n 2 --dist worksteal" runs two at a
-# time, BENCH=… chooses parts of the benchmarks.
+# time, BENCH=… chooses parts of the benchmarks,
+# CORPORA=… folders of mail in files.
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix bench test-image pins clean
+.PHONY: help run test check fix bench compare-parsers test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -10,10 +11,11 @@ DEV := .venv/dev.stamp
 TESTS ?= tests
 PYTEST_FLAGS ?=
 BENCH ?=
+CORPORA ?= tests/golden
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
 
 help:  ## say what make can do
-	@sed -n 's/^\([a-z-]*\):.*##/\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-12s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*##/\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-16s%s\n", $$1, $$2}'
 
 $(RUN): pyproject.toml .ci/constraints.txt .ci/make-venv
 	@.ci/make-venv run
@@ -45,6 +47,10 @@ fix: $(DEV)  ## format the code and repair what lint can repair
 bench: $(DEV)  ## measure, side by side with peers; as root it first installs them
 	@.ci/install-packages bench
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+compare-parsers: $(DEV)  ## compare what is read of mail in CORPORA with two other readers, by reason
+	@.ci/install-packages tests
+	$(BIN)/python -m tests.readers $(CORPORA)
 
 test-image:  ## build the Dockerfile for real and take a mail through the image
 	@.ci/install-packages image

@@ -250,6 +250,9 @@ class _Walk:
             self.containers.append(kind.type)
             end, position = self._next(start)
             if position is not None and len(self.open) > depth:
+                if sum(field.name == "content-type" for field in fields) > 1:
+                    # who takes the other type shows what stands in front of the parts
+                    self._leaf((), PLAIN, "", start, end, depth=depth)
                 return position
             self._close(depth)
             if encoding and self.limits.depth > 1:

@@ -46,10 +46,16 @@ class ServerError(Exception):
     """A server did not start, did not answer or did not stop; the text holds the end of its log."""
 
 
-_IMAP_SERVERS = {
+_TYPELIB = "girepository-1.0/GMime-3.0.typelib"
+_FILES = {
     "sieve": [Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")],
     "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
     "cyrus": [CYRUS_ROOT / "usr/sbin/cyrmaster"],
+    "gmime": [  # read by Debian's Python, in a process of its own
+        next(Path("/usr/lib").glob(f"*/{_TYPELIB}"), Path("/usr/lib") / _TYPELIB),
+        Path("/usr/lib/python3/dist-packages/gi"),
+        Path("/usr/bin/python3"),
+    ],
 }
 
 
@@ -77,8 +83,8 @@ def missing(name: str) -> str | None:  # noqa: PLR0911 - one for each name
             return _no_namespaces()
         case "python3-venv":
             return _no_python()
-        case "sieve" | "dovecot" | "cyrus":
-            return _absent(_IMAP_SERVERS[name])
+        case "sieve" | "dovecot" | "cyrus" | "gmime":
+            return _absent(_FILES[name])
         case "postgresql":
             if postgresql_programs() is None:
                 return "no /usr/lib/postgresql/*/bin/postgres here"
