@@ -186,6 +186,7 @@ class NoVerdicts:
         read: Callable[[], bytes],  # noqa: ARG002 - the port
         size_bytes: int,  # noqa: ARG002 - the port
         envelope: Envelope,  # noqa: ARG002 - the port
+        rest: Callable[[], bytes],  # noqa: ARG002 - the port
     ) -> ScanReport:
         """Raise StorageUnavailable; `relay.on_fault` says what follows."""
         raise StorageUnavailable("the database has not answered since the start")

@@ -45,12 +45,18 @@ class Inspector(Protocol):
         ...
 
     async def inspect(
-        self, read: Callable[[], bytes], size_bytes: int, envelope: Envelope
+        self,
+        read: Callable[[], bytes],
+        size_bytes: int,
+        envelope: Envelope,
+        rest: Callable[[], bytes],
     ) -> ScanReport:
         """Return the report on a message of about that size.
 
         `read` returns it (header and body as plain bytes, not dot-stuffed) and is called when its
-        turn has come, so that no mail lies in memory while it waits. Content never makes it fail.
+        turn has come, so that no mail lies in memory while it waits; of one that is larger than
+        `reads_bytes` it may be the start. `rest` then returns what stands for all of it
+        (`identity.rest_of`); it is called in a thread. Content never makes it fail.
 
         Raises:
             Overloaded: others are in front; it is the client's to come again.

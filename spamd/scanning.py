@@ -8,6 +8,7 @@ The model may change between two scans but not during one: features may be extra
 the weighing (well under a millisecond) always happens on the loop that also refreshes the model.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from spamd.bayes.model import HEADS, Model
 from spamd.errors import Overloaded
 from spamd.extraction import Extractor
 from spamd.message.features import Features, extract
-from spamd.message.identity import new_id
+from spamd.message.identity import CUT, new_id, with_rest
 from spamd.message.tokenizer import TokenizerOptions
 from spamd.report import ScanReport
 
@@ -167,7 +168,11 @@ class ScanningInspector:
         return self._scanner.reads_bytes
 
     async def inspect(
-        self, read: Callable[[], bytes], size_bytes: int, envelope: "Envelope"
+        self,
+        read: Callable[[], bytes],
+        size_bytes: int,
+        envelope: "Envelope",
+        rest: Callable[[], bytes],
     ) -> ScanReport:
         """Return the report on a message and remember it; it is read when its turn has come.
 
@@ -176,16 +181,18 @@ class ScanningInspector:
         """
         started = self._clock.monotonic()
         if size_bytes <= INLINE_BYTES:
-            features = self._scanner.extract(read(), arriving=True)
+            features = await _whole(self._scanner.extract(read(), arriving=True), rest)
         else:
-            features = await self._heavy(read, size_bytes, envelope.client.address)
+            features = await self._heavy(read, size_bytes, envelope.client.address, rest)
         report = self._scanner.judge(features, started)
         self._log.record(report)
         return report
 
-    async def _heavy(self, read: Callable[[], bytes], size_bytes: int, client: str) -> Features:
+    async def _heavy(
+        self, read: Callable[[], bytes], size_bytes: int, client: str, rest: Callable[[], bytes]
+    ) -> Features:
         try:
-            return await self._extractor.extract(read, size_bytes, client)
+            return await _whole(await self._extractor.extract(read, size_bytes, client), rest)
         except Overloaded as error:
             self._observer.failed("message.overloaded", error)
             if self._defer:
@@ -195,3 +202,10 @@ class ScanningInspector:
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""
         return self._scanner.unscanned(reason, size_bytes)
+
+
+async def _whole(features: Features, rest: Callable[[], bytes]) -> Features:
+    """Return features that stand for all of a message, of which maybe only the start was read."""
+    if CUT not in features.defects:
+        return features
+    return replace(features, digest=with_rest(features.digest, await asyncio.to_thread(rest)))

@@ -71,7 +71,11 @@ class FakeInspector:
     reads_bytes: int = 4 * 2**20
 
     async def inspect(
-        self, read: Callable[[], bytes], size_bytes: int, envelope: Envelope
+        self,
+        read: Callable[[], bytes],
+        size_bytes: int,
+        envelope: Envelope,
+        rest: Callable[[], bytes],
     ) -> ScanReport:
         content = read()
         self.seen.append((content, envelope))

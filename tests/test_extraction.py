@@ -201,10 +201,10 @@ async def test_k2_light_mail_never_waits_behind_heavy_mail() -> None:
     async with extractor() as made:
         judge = inspector(made)
         async with made._turns.of("a", 1, ENDLESS_S), made._turns.of("b", 1, ENDLESS_S):
-            heavy = asyncio.create_task(judge.inspect(giving(HEAVY), len(HEAVY), ENVELOPE))
+            heavy = asyncio.create_task(judge.inspect(giving(HEAVY), len(HEAVY), ENVELOPE, bytes))
             await asyncio.sleep(0)
             light = HEAVY[:INLINE_BYTES]
-            report = await judge.inspect(giving(light), len(light), ENVELOPE)
+            report = await judge.inspect(giving(light), len(light), ENVELOPE, bytes)
             assert report.probability is not None
             assert not heavy.done()
         assert (await heavy).probability is not None
@@ -221,7 +221,8 @@ async def test_k2_a_mail_is_read_when_its_turn_has_come_and_not_before() -> None
         judge = inspector(made)
         async with made._turns.of("a", 1, ENDLESS_S), made._turns.of("b", 1, ENDLESS_S):
             waiting = [
-                asyncio.create_task(judge.inspect(read, len(HEAVY), ENVELOPE)) for _ in range(5)
+                asyncio.create_task(judge.inspect(read, len(HEAVY), ENVELOPE, bytes))
+                for _ in range(5)
             ]
             await asyncio.sleep(0)
             assert reads == []
@@ -237,7 +238,7 @@ async def test_k2_heavy_mail_without_a_turn_is_judged_by_its_start() -> None:
         made._turns.of("a", 1, ENDLESS_S),
         made._turns.of("b", 1, ENDLESS_S),
     ):
-        report = await inspector(made, observer).inspect(giving(HEAVY), len(HEAVY), ENVELOPE)
+        report = await inspector(made, observer).inspect(giving(HEAVY), len(HEAVY), ENVELOPE, bytes)
     assert report.verdict is not Verdict.UNSCANNED
     assert report.features is not None
     assert "message cut" in report.features.defects

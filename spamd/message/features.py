@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spamd.message import facts, grams
 from spamd.message.charset import header_text
-from spamd.message.identity import digest
+from spamd.message.identity import CUT, digest, rest_of, with_rest
 from spamd.message.parser import Message, parse
 from spamd.message.reading import read
 from spamd.message.tokenizer import TokenizerOptions, Tokens, tokenize
@@ -76,7 +76,8 @@ def extract(
 ) -> Features:
     """Return the features of a message given as bytes, in whatever state they are.
 
-    `arriving` says that it stands at our door: no field of it that looks like ours is ours.
+    `arriving` says that it stands at our door: no field of it that looks like ours is ours, and of
+    a mail that is larger than what is read this may be the start: the digest lacks the body.
     """
     limits = options.limits
     message = parse(raw, limits)
@@ -85,6 +86,9 @@ def extract(
     reading = read(message, limits)
     tokens: Tokens = tokenize(message, reading, options)
     source = grams.gram_source(message, reading, limits, route="route" not in options.without)
+    identity = digest(message, reading)
+    if CUT in message.defects and not arriving:
+        identity = with_rest(identity, rest_of([raw]))
     return Features(
         sample=Sample(
             ids=tokens.ids,
@@ -95,7 +99,7 @@ def extract(
             grams=grams.grams(source),
         ),
         texts=Texts(tokens.words, tokens.first, tokens.second),
-        digest=digest(message, reading),
+        digest=identity,
         id=_claimed_id(message),
         sender_domain=_sender_domain(message),
         defects=message.defects + reading.defects,

@@ -8,13 +8,16 @@ texts, list footers. Two different mails with one Message-ID are two mails.
 
 A footer is left out only if it is a list manager's form, word by word, that names one list at one
 domain: whatever else stands below a rule is text like any other. Mail that a hop behind us changed
-otherwise is found by its id.
+otherwise is found by its id. So is mail of which only the start is at hand where it lies
+(`feedback.max_message_bytes`): the digest of a mail that is larger than what is read stands for all
+of its body.
 
 The id is a name we give a mail when we scan it. It carries a keyed check, so that a stranger
 can't name his mail after another one.
 """
 
 import re
+from collections.abc import Iterable
 from hashlib import blake2b
 from hmac import compare_digest
 
@@ -52,13 +55,17 @@ _FOOTER = re.compile(
 _NAMED = re.compile(
     rb"([\w.+-]+)@([\w.-]+)|//([\w.-]+)/(?:[\w-]+/)+([\w+-]+)|([\w.+-]+) mailing", re.IGNORECASE
 )
+_EMPTY_LINE = re.compile(rb"(?:\r?\n|\r(?!\n))(?:\r?\n|\r(?!\n))")
+CUT = "message cut"
+"""The defect of a mail that is larger than what is read of it."""
+
 _COMMAND = re.compile(rb"-(?:leave|unsubscribe|help|request)\Z")
 
 
-def digest(message: Message, reading: Reading, rest: bytes = b"") -> bytes:
+def digest(message: Message, reading: Reading) -> bytes:
     """Return the identity of a mail's stable part, `DIGEST_BYTES` long.
 
-    `rest` stands for what lies beyond the start that was read (`rest_of`).
+    Of a mail that is larger than what is read, of its header: `with_rest` adds the body.
     """
     state = blake2b(digest_size=DIGEST_BYTES, person=b"spamd mail")
 
@@ -71,6 +78,9 @@ def digest(message: Message, reading: Reading, rest: bytes = b"") -> bytes:
         value = (message.first(name) or b"").translate(None, _BLANKS)
         add(name.encode(), b"" if _NOBODY.fullmatch(value) else value)
     add(b"subject", "".join(reading.subject.split()).encode())
+    if CUT in message.defects:
+        add(b"type", message.content_type.type.encode("utf-8", "replace"))
+        return state.digest()
     for lines in message.strays:
         add(b"stray", lines.translate(None, _BLANKS))
     for field in message.nested:
@@ -85,8 +95,31 @@ def digest(message: Message, reading: Reading, rest: bytes = b"") -> bytes:
     # multipart/mixed shows one after the other, and lists wrap mails in it for a footer's sake
     around = [kind for kind in message.containers if kind != "multipart/mixed"]
     add(b"nested", " ".join(around).encode())
-    add(b"rest", rest)
     return state.digest()
+
+
+def rest_of(blocks: Iterable[bytes]) -> bytes:
+    """Return what stands for the whole body of a mail that is larger than what is read of it.
+
+    Line ends, white space and what quotes `From ` lines don't count; a text that a hop encodes
+    otherwise does. One pass, in little memory.
+    """
+    state = blake2b(digest_size=DIGEST_BYTES, person=b"spamd rest")
+    before: bytes | None = b"\n"  # the end of what came, as long as it is header
+    for block in blocks:
+        body = block
+        if before is not None:
+            text = before + block
+            empty = _EMPTY_LINE.search(text)
+            before = text[-3:] if empty is None else None
+            body = b"" if empty is None else text[empty.end() :]
+        state.update(body.translate(None, _BLANKS + b">"))
+    return state.digest()
+
+
+def with_rest(header: bytes, rest: bytes) -> bytes:
+    """Return the identity of a large mail by its digest and what stands for its body."""
+    return blake2b(header + rest, digest_size=DIGEST_BYTES, person=b"spamd large").digest()
 
 
 def _is_text(part: Part) -> bool:

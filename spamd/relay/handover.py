@@ -24,10 +24,11 @@ from spamd.errors import (
     TemporaryError,
 )
 from spamd.message.envelope import Envelope
+from spamd.message.identity import rest_of
 from spamd.message.markup import holds_fields, render, strip_and_prepend
 from spamd.relay.connection import Connection
 from spamd.relay.context import RelayContext
-from spamd.relay.data import Intake, stuffed, unstuffed
+from spamd.relay.data import Intake, stuffed, unstuffed, unstuffed_blocks
 from spamd.relay.next_hops import NextHopSession
 from spamd.relay.options import OnFault, Received
 from spamd.relay.outgoing import Outgoing
@@ -152,7 +153,10 @@ class HandOver:
         try:
             with self._connection.limit.of(relay.inspect_timeout_s):
                 report = await inspector.inspect(
-                    lambda: start_of(letter, most), min(letter.size_bytes, most), self._envelope
+                    lambda: start_of(letter, most),
+                    min(letter.size_bytes, most),
+                    self._envelope,
+                    lambda: rest_of(unstuffed_blocks(letter.again())),
                 )
                 if letter.spooled:  # judged by its start
                     report = replace(report, size_bytes=letter.size_bytes)

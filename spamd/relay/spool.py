@@ -7,6 +7,7 @@ letters of a worker share one `Budget`; when that is empty, or the disk is full,
 refused with 452 and nobody else suffers.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -98,6 +99,21 @@ class Letter:
         self._file.seek(start)
         while block := self._file.read(BLOCK):
             yield block
+
+    def again(self) -> Iterator[bytes]:
+        """Yield all bytes, by reads that disturb no other; for a thread, which may be too late."""
+        file = self._file
+        if file is None:
+            yield self.whole()
+            return
+        try:
+            with os.fdopen(os.dup(file.fileno()), "rb", buffering=0) as mine:
+                at = 0
+                while block := os.pread(mine.fileno(), BLOCK, at):
+                    yield block
+                    at += len(block)
+        except ValueError:  # closed: nobody waits for the answer any more
+            return
 
     def close(self) -> None:
         """Give back memory and disk; calling it twice does no harm."""

@@ -30,7 +30,11 @@ class Blind(FakeInspector):
     """Has seen nothing."""
 
     async def inspect(
-        self, read: Callable[[], bytes], size_bytes: int, envelope: Envelope
+        self,
+        read: Callable[[], bytes],
+        size_bytes: int,
+        envelope: Envelope,
+        rest: Callable[[], bytes],
     ) -> ScanReport:
         return HAM
 

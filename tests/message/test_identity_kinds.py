@@ -3,6 +3,9 @@
 import pytest
 
 from spamd.message.features import extract
+from spamd.message.identity import rest_of
+from spamd.message.limits import Limits
+from spamd.message.tokenizer import TokenizerOptions
 
 from .helpers import mail
 
@@ -119,3 +122,32 @@ def test_g11_parts_do_not_run_into_each_other() -> None:
     one = f"{head}{part}A\0part 1:B\n--b--\n"
     other = f"{head}{part}A\n{part}B\n--b--\n"
     assert digest(one) != digest(other)
+
+
+SMALL = TokenizerOptions(limits=Limits(message_bytes=600))
+LONG = "Subject: a\n\n" + "words of a mail\n" * 100
+
+
+@pytest.mark.parametrize("add", ["one more\n", "http://evil.example/\n"])
+def test_g11_what_stands_beyond_what_is_read_counts(add: str) -> None:
+    one, other = LONG.encode(), f"{LONG}{add}".encode()
+    assert extract(one, SMALL).texts[:] == extract(other, SMALL).texts[:]
+    assert extract(one, SMALL).digest != extract(other, SMALL).digest
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [("\n", "\r\n"), ("Subject", "X-Spam-Id: 1\nReceived: x\nSubject"), ("mail\n", "mail \n")],
+)
+def test_g11_what_hops_change_of_a_large_mail_is_no_other_mail(here: str, there: str) -> None:
+    changed = LONG.replace(here, there)
+    assert extract(LONG.encode(), SMALL).digest == extract(changed.encode(), SMALL).digest
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
+def test_g11_the_rest_is_the_same_in_blocks_of_any_size(end: bytes, size: int) -> None:
+    raw = LONG.encode().replace(b"\n", end)
+    blocks = [raw[at : at + size] for at in range(0, len(raw), size)]
+    assert rest_of(blocks) == rest_of([LONG.encode()])
+    assert rest_of(blocks) != rest_of([LONG.encode() + b"x"])
