@@ -20,6 +20,7 @@ import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
@@ -62,6 +63,8 @@ class Extractor:
         self._wait_s = wait_s
         self._work_s = work_s
         self._turns = Turns(HELPERS)
+        # Threads of its own: those of the event loop are for the delivery of mail.
+        self._reader = ThreadPoolExecutor(HELPERS, "reader")
         self._idle: list[Helper] = []
         self._leaving: list[Helper] = []
         self._closed = False
@@ -79,7 +82,8 @@ class Extractor:
                 raise Overloaded("no helper process can be started") from error
             try:
                 async with asyncio.timeout(self._work_s):
-                    features = await helper.extract(read())
+                    content = await asyncio.get_running_loop().run_in_executor(self._reader, read)
+                    features = await helper.extract(content)
             except TimeoutError:
                 raise Overloaded("the message took too long") from None
             except (OSError, EOFError) as error:
@@ -98,6 +102,7 @@ class Extractor:
             self._stop(self._idle.pop())
         for helper in self._leaving:
             await helper.ended()
+        self._reader.shutdown(wait=False)
 
     def _keep(self, helper: "Helper") -> None:
         if not self._closed:

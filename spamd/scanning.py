@@ -197,7 +197,7 @@ class ScanningInspector:
             self._observer.failed("message.overloaded", error)
             if self._defer:
                 raise
-        return self._scanner.extract_start(read())
+        return self._scanner.extract_start(await asyncio.to_thread(read))
 
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""

@@ -286,10 +286,10 @@ FUNCTIONS |= {
 
 COVERED = {
     "features.extract", "form.form_of", "headers.header_tokens", "identity.new_id",
-    "part.ends_blank", "part.file_name", "part.is_named_message", "part.kind_of", "part.strays_at",
-    "part.transfer_encoding_of", "reading.read", "shape.host_tricks", "shape.link_tokens",
-    "shape.shape_tokens", "tokenizer.tokenize", "tokens.pair_ids", "tokens.token_id",
-    "trace.handed_on", "transfer.transfer_decode",
+    "part.came_with", "part.ends_blank", "part.file_name", "part.is_named_message",
+    "part.kind_of", "part.strays_at", "part.transfer_encoding_of", "reading.read",
+    "shape.host_tricks", "shape.link_tokens", "shape.shape_tokens", "tokenizer.tokenize",
+    "tokens.pair_ids", "tokens.token_id", "trace.handed_on", "transfer.transfer_decode",
 }  # fmt: skip
 """Reached through `features.extract`, or given no text of a mail."""
 
