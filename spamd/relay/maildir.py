@@ -98,8 +98,7 @@ class MaildirSession:
         folder = self._folder(path.address)
         if folder is None:
             return _UNKNOWN
-        known = self._options.maildir_create or await asyncio.to_thread(folder.is_dir)
-        return _OK if known else _UNKNOWN
+        return _OK if await asyncio.to_thread(self._owner(folder).is_dir) else _UNKNOWN
 
     async def reset(self) -> Reply:
         """End the transaction."""
@@ -155,6 +154,14 @@ class MaildirSession:
                     return None
                 path = path.replace(mark, value)
         return FilePath(path)
+
+    def _owner(self, folder: FilePath) -> FilePath:
+        """Return the folder that a recipient must have: the last that is named after them."""
+        if not self._options.maildir_create:
+            return folder
+        names = FilePath(self.url.path).parts
+        last = max(index for index, name in enumerate(names) if "{" in name)
+        return FilePath(*folder.parts[: last + 1])
 
     def _prepare(self, folder: FilePath) -> None:
         """Make a Maildir where it is missing and may be made; remove what crashes left in tmp/."""

@@ -142,6 +142,10 @@ async def test_smtp_l03_what_crashes_left_is_removed_after_36_hours(
     assert [path.name for path in tmp.iterdir()] == ["recent"]
 
 
+def everything(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
 async def to_several(talk: Talk, hello: bytes, *recipients: bytes) -> None:
     await talk.begin(hello=hello, recipients=recipients)
     await talk.send(LETTER + b".\r\n")
@@ -156,14 +160,16 @@ async def test_one_maildir_gets_one_copy_whatever_the_recipients(tmp_path: Path)
 
 
 async def test_smtp_l04_all_recipients_have_the_mail_or_none(tmp_path: Path) -> None:
-    url = f"maildir://{tmp_path}/{{domain}}/{{local}}"
+    url = f"maildir://{tmp_path}/{{domain}}/{{local}}/mail"
+    for name in ("ann", "bob", "carl", "dora"):
+        (tmp_path / "y.test" / name).mkdir(parents=True)
     async with relay(url) as running:
         talk = await running.talk()
         await to_several(talk, b"EHLO c.test", b"<Ann@Y.test>", b"<bob@y.test>")
         assert (await talk.reply()).startswith(b"250 ")
-        assert len(files(tmp_path / "y.test" / "ann" / "new")) == 1
-        assert len(files(tmp_path / "y.test" / "bob" / "new")) == 1
-        (tmp_path / "y.test" / "carl").write_text("no folder can be made here")
+        assert len(files(tmp_path / "y.test" / "ann" / "mail" / "new")) == 1
+        assert len(files(tmp_path / "y.test" / "bob" / "mail" / "new")) == 1
+        (tmp_path / "y.test" / "carl" / "mail").write_text("no folder can be made here")
         await to_several(talk, b"", b"<dora@y.test>", b"<carl@y.test>")
         assert (await talk.reply()).startswith(b"452 4.3.1 ")
         assert files(tmp_path / "y.test" / "dora") == []
@@ -171,6 +177,8 @@ async def test_smtp_l04_all_recipients_have_the_mail_or_none(tmp_path: Path) -> 
 
 async def test_smtp_l04_lmtp_has_a_reply_for_each_recipient(tmp_path: Path) -> None:
     url = f"maildir://{tmp_path}/{{local}}"
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
     async with relay(url, listen=(), listen_lmtp=("127.0.0.1:0",)) as running:
         talk = await running.talk()
         await to_several(talk, b"LHLO c.test", b"<a@y.test>", b"<b@y.test>")
@@ -271,3 +279,60 @@ async def test_k8_the_mark_of_a_folder_does_not_follow_a_link(tmp_path: Path) ->
     async with relay(f"maildir://{tmp_path}/mail", inspector=FakeInspector(SPAM)) as running:
         assert (await (await running.talk()).deliver()).startswith(b"250 ")
     assert not (tmp_path / "made").exists()
+
+
+STRANGERS = [
+    b"<nobody@y.test>",
+    b"<ann@elsewhere.test>",
+    b"<ann.@y.test>",
+    b"<ann@y.test.>",
+    b"<ann/@y.test>",
+    b"<ann/new@y.test>",
+    b"<ann@y.test/ann>",
+    b"<ann\x7f@y.test>",
+    b"<%61nn@y.test>",
+    b"<ann@@y.test>",
+    b"<a@ann@y.test>",
+    b"<%(user)s@y.test>",
+    b"<{local}@y.test>",
+    b"<{address}>",
+    b"<cur@y.test>",
+    b"<-@y.test>",
+    b"<" + b"a" * 200 + b"@y.test>",
+    b"<" + b"a" * 5_000 + b"@y.test>",
+    b'<"ann"@y.test>',
+    b'<"../y.test/ann"@y.test>',
+    b'<"ann\\"@y.test>',
+    "<\u212bnn@y.test> SMTPUTF8".encode(),
+    *BAD,
+]
+
+
+@pytest.mark.parametrize(
+    "template", ["{domain}/{local}", "{address}", "{local}", "{local}/Maildir"]
+)
+@pytest.mark.parametrize("address", STRANGERS)
+async def test_k15_no_folder_is_made_for_a_recipient_who_has_none(
+    tmp_path: Path, template: str, address: bytes
+) -> None:
+    root = tmp_path / "root"
+    known = {"{local}": "ann", "{domain}": "y.test", "{address}": "ann@y.test"}
+    owner = template.removesuffix("/Maildir")
+    for mark, value in known.items():
+        owner = owner.replace(mark, value)
+    (root / owner).mkdir(parents=True)
+    if template.startswith("{local}") and address.endswith(b"ann@elsewhere.test>"):
+        pytest.skip("the template does not tell domains apart")
+    if template.startswith("{local}") and address.startswith(b"<ann@y.test"):
+        pytest.skip("likewise")
+    before = everything(tmp_path)
+    async with relay(f"maildir://{root}/{template}") as running:
+        talk = await running.talk()
+        await talk.say(b"EHLO c.test", b"MAIL FROM:<a@x.test> SMTPUTF8")
+        assert (await talk.say(b"RCPT TO:" + address))[:1] == b"5"
+        assert everything(tmp_path) == before
+        assert (await talk.say(b"RCPT TO:<Ann@Y.test>")).startswith(b"250 ")
+        assert (await talk.say(b"DATA")).startswith(b"354")
+        assert (await talk.say(LETTER + b".")).startswith(b"250 ")
+        (path,) = files(root)
+        assert (root / owner) in path.parents
