@@ -16,9 +16,10 @@ from spamd.message.envelope import Client
 from spamd.relay.capabilities import Ours, offer
 from spamd.relay.connection import Connection
 from spamd.relay.context import RelayContext
+from spamd.relay.door import network_of
 from spamd.relay.identity import named_client, parse_attributes
 from spamd.relay.next_hops import NextHopSession
-from spamd.relay.replies import BadCommandError, NextHopLost, Reply, reply
+from spamd.relay.replies import BadCommandError, LoopsBack, NextHopLost, Reply, reply
 from spamd.relay.urls import Listener
 
 OK = reply(250, "2.0.0 OK")
@@ -80,6 +81,8 @@ class Introduction(Connection):
 
     async def _greet_next_hop(self) -> Reply:
         """Introduce the client to the next hop, on a fresh connection where there is none."""
+        if (self.address, self.port) in self._context.next_hops.outgoing:
+            raise LoopsBack("next_hop.url leads back to relay.listen")
         client = self._introduced()  # XFORWARD counts for a message, not for the session
         if self.next_hop is None or not self.next_hop.usable:
             if self._login is not None:
@@ -185,6 +188,7 @@ class Introduction(Connection):
         self._client = None
         client = self.client()
         self.address, self.port = client.address, client.port
+        self.network = network_of(self._context.door.ticket(client.address))
         self.helo = None
         self._drop_next_hop()
         self.say(reply(220, f"{self.hostname} {self.__ident__}"))

@@ -10,6 +10,7 @@ recipient belongs there; its refusal is then the answer to RCPT.
 import ssl
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from spamd.errors import NextHopRefused, NextHopUnavailable
 from spamd.message.envelope import Client
@@ -109,6 +110,7 @@ class NextHops:
         self.observer = observer
         self._options = options
         self._hostname = hostname
+        self.outgoing: WeakValueDictionary[tuple[str, int], SmtpSession] = WeakValueDictionary()
         self._context = client_context(options)
         self._default = tuple(
             parse_next_hop(url, key="next_hop.url") for url in (options.url, *options.fallback)
@@ -121,9 +123,14 @@ class NextHops:
         }
 
     @property
-    def urls(self) -> tuple[NextHopUrl, ...]:
-        """Return every place mail may go to."""
-        return (*self._default, *(url for urls in self._routes.values() for url in urls))
+    def urls(self) -> dict[str, NextHopUrl]:
+        """Return every place mail may go to, by the key that names it."""
+        first, *others = self._default
+        found = {"next_hop.url": first}
+        found |= {f"next_hop.fallback[{number}]": url for number, url in enumerate(others)}
+        for domain, urls in self._routes.items():
+            found[f"next_hop.routes.{domain.decode('ascii')}"] = urls[0]
+        return found
 
     async def open(self, client: Client) -> NextHopSession:
         """Return a session at the default next hop, or at the first fallback that answers.
@@ -159,6 +166,8 @@ class NextHops:
                 session.abort()
                 raise
             else:
+                if isinstance(session, SmtpSession):
+                    self.outgoing[session.local_address] = session
                 return session
         raise fault or NextHopUnavailable("no next hop is set")
 

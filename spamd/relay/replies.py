@@ -47,6 +47,10 @@ class ClientUntold(NextHopUnavailable):
     """The next hop is to be told the client and can't be told: it would be open to everybody."""
 
 
+class LoopsBack(NextHopUnavailable):
+    """The client is our own connection to the next hop: mail would turn in circles."""
+
+
 class SpoolFull(Overloaded):
     """No room on disk or in the budget for this message."""
 
@@ -137,6 +141,7 @@ TABLE: Mapping[type[SpamdError], Row] = MappingProxyType(
         NextHopUnavailable: Row(
             code=451, at_command=421, enhanced="4.4.1", text=f"Mail can't be taken now, {_LATER}"
         ),
+        LoopsBack: Row(code=451, at_command=421, enhanced="4.4.6", text="Mail loops back to us"),
         NextHopLost: Row(
             code=451, at_command=421, enhanced="4.4.2", text=f"Connection lost, {_LATER}"
         ),

@@ -76,6 +76,12 @@ class SmtpSession:
         """Tell whether the session is still in step."""
         return self._wire.usable
 
+    @property
+    def local_address(self) -> tuple[str, int]:
+        """Return our end of the connection; a UNIX socket has none."""
+        name = self._wire.transport.get_extra_info("sockname")
+        return (str(name[0]), int(name[1])) if isinstance(name, tuple) else ("", 0)
+
     async def open(self, client: Client) -> None:
         """Connect and read the banner.
 

@@ -1,0 +1,82 @@
+"""Mail that would come back to us: next hops that are our own doors, however they are spelled.
+
+At the start each next hop is compared with what we listen on: by address, not by name, so that
+localhost, an address of this machine behind 0.0.0.0, or a link to our socket is seen. What is only
+seen at run time (a port that is forwarded to us) shows as a client that is our own connection.
+"""
+
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from spamd.errors import ConfigError
+from spamd.relay.urls import Listener, NextHopUrl
+
+Address = IPv4Address | IPv6Address
+
+
+def refuse_ourselves(
+    urls: Mapping[str, NextHopUrl],
+    listeners: Sequence[Listener],
+    sockets: Sequence[socket.socket] | None,
+) -> None:
+    """Refuse a next hop that is one of our own doors: each mail would turn in circles.
+
+    urls     settings key → next hop
+    sockets  of the listeners, where they are open: they know a port that was free
+
+    Raises:
+        ConfigError: one is.
+    """
+    doors = [_door(listener, index, sockets) for index, listener in enumerate(listeners)]
+    for key, url in urls.items():
+        if any(_same(url, listener, port) for listener, port in doors):
+            raise ConfigError(f"{key}: {url} is where relay.listen takes mail")
+
+
+def _door(
+    listener: Listener, index: int, sockets: Sequence[socket.socket] | None
+) -> tuple[Listener, int]:
+    if sockets and not listener.path:
+        return listener, int(sockets[index].getsockname()[1])
+    return listener, listener.port
+
+
+def _same(url: NextHopUrl, listener: Listener, port: int) -> bool:
+    if not url.port:
+        return bool(listener.path) and os.path.realpath(url.path) == os.path.realpath(listener.path)
+    if listener.path or port != url.port:
+        return False
+    doors = list(_resolved(listener.host))
+    return any(_reaches(target, door) for target in _resolved(url.host) for door in doors)
+
+
+def _reaches(target: Address, door: Address) -> bool:
+    """Tell whether a connection to `target` comes in at `door`."""
+    if target.is_unspecified:  # connect(2) takes it for loopback
+        target = IPv4Address("127.0.0.1") if target.version == 4 else IPv6Address("::1")
+    if target.version != door.version:
+        return False
+    return target == door or (door.is_unspecified and _ours(target))
+
+
+def _ours(address: Address) -> bool:
+    """Tell whether an address is this machine's: only then a socket can be bound to it."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+            sock.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
+
+
+def _resolved(host: str) -> Iterable[Address]:
+    """Yield the addresses of a host; none when it has none now."""
+    with suppress(OSError, UnicodeError):
+        for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+            found = ip_address(str(address[0]).partition("%")[0])
+            mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+            yield mapped or found

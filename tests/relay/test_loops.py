@@ -1,0 +1,111 @@
+"""Next hops that are our own doors."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spamd.errors import ConfigError
+from spamd.relay.listener import Relay
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.relay.urls import parse_next_hop
+from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from tests.relay.peers import relay
+
+
+def built(next_hop: dict[str, Any], **options: Any) -> Relay:
+    return Relay(
+        options=RelayOptions(**{"listen": (), **options}),
+        next_hop=NextHopOptions(**next_hop),
+        tls=TlsOptions(),
+        inspector=FakeInspector(),
+        observer=FakeObserver(),
+        clock=FakeClock(),
+    )
+
+
+OURS = [
+    ("0.0.0.0:2525", "127.0.0.1"),
+    ("0.0.0.0:2525", "127.9.9.9"),
+    ("0.0.0.0:2525", "localhost"),
+    ("0.0.0.0:2525", "LOCALHOST"),
+    ("0.0.0.0:2525", "0.0.0.0"),
+    ("0.0.0.0:2525", "127.1"),
+    ("0.0.0.0:2525", "[::ffff:127.0.0.1]"),
+    ("127.0.0.1:2525", "127.0.0.1"),
+    ("127.0.0.1:2525", "localhost"),
+    ("127.0.0.1:2525", "0.0.0.0"),
+    ("localhost:2525", "127.0.0.1"),
+    ("[::]:2525", "[::1]"),
+    ("[::]:2525", "[0:0:0:0:0:0:0:1]"),
+    ("[::1]:2525", "[::1]"),
+    ("[::1]:2525", "[::]"),
+]
+OTHERS = [
+    ("127.0.0.1:2525", "127.0.0.2"),
+    ("[::1]:2525", "127.0.0.1"),
+    ("0.0.0.0:2525", "192.0.2.1"),
+    ("0.0.0.0:2525", "[2001:db8::1]"),
+    ("0.0.0.0:2525", "nowhere.invalid"),
+]
+
+
+@pytest.mark.parametrize("listener", ["listen", "listen_lmtp"])
+@pytest.mark.parametrize("key", ["url", "fallback", "routes"])
+@pytest.mark.parametrize(("door", "host"), OURS)
+async def test_i8_a_next_hop_that_is_our_own_door_is_refused(
+    door: str, host: str, key: str, listener: str
+) -> None:
+    if "::" in door and not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    url = f"smtp://{host}:2525"
+    other = {"url": "smtp://192.0.2.1:25"}
+    settings: dict[str, dict[str, Any]] = {
+        "url": {"url": url},
+        "fallback": {**other, "fallback": ("smtp://192.0.2.2:25", url)},
+        "routes": {**other, "routes": {"y.test": url}},
+    }
+    with pytest.raises(ConfigError, match=rf"next_hop\.{key}.* is where relay\.listen takes mail"):
+        built(settings[key], **{listener: (door,)})
+
+
+@pytest.mark.parametrize(("door", "host"), OTHERS)
+async def test_i8_other_machines_and_doors_are_no_loop(door: str, host: str) -> None:
+    built({"url": f"smtp://{host}:2525"}, listen=(door,))
+    built({"url": "smtp://127.0.0.1:2526"}, listen=(door,))
+
+
+async def test_i8_our_own_name_behind_all_addresses_is_our_door() -> None:
+    try:
+        socket.getaddrinfo(socket.gethostname(), 2525)
+    except OSError:
+        pytest.skip("this machine's name has no address")
+    with pytest.raises(ConfigError, match=r"is where relay\.listen takes mail"):
+        built({"url": f"smtp://{socket.gethostname()}:2525"}, listen=("0.0.0.0:2525", "[::]:2525"))
+
+
+def test_i8_a_link_to_our_socket_is_our_door(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "other").symlink_to(tmp_path / "real" / "lmtp")
+    for path in ("real/lmtp", "link/lmtp", "other", "real/../real/lmtp", "real//lmtp"):
+        with pytest.raises(ConfigError, match=r"is where relay\.listen takes mail"):
+            built(
+                {"url": f"lmtp+unix://{tmp_path}/{path}"},
+                listen_lmtp=(f"unix:{tmp_path}/real/lmtp",),
+            )
+    built({"url": f"lmtp+unix://{tmp_path}/third"}, listen_lmtp=(f"unix:{tmp_path}/real/lmtp",))
+
+
+async def test_i8_what_only_shows_at_run_time_is_seen_when_we_greet_ourselves() -> None:
+    async with relay("smtp://192.0.2.1") as running:
+        next_hops = running.relay._context.next_hops
+        # As if the packet filter sent what is for 192.0.2.1 back to us.
+        next_hops._default = (parse_next_hop(f"smtp://127.0.0.1:{running.port}", key="url"),)
+        talk = await running.talk()
+        answer = await talk.say(b"EHLO c.test")
+        assert answer == b"421 4.4.6 Mail loops back to us\r\n"
+        await running.empty()
+        assert len(next_hops.outgoing) == 0
+        assert "leads back" in str(running.observer.faults[0][1])
