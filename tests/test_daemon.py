@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import sys
@@ -13,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from spamd.daemon import EXIT_CONFIG, Pauses, Supervisor, notify, run_worker
+from spamd.daemon import _once, raise_file_limit, run_worker
 from spamd.errors import ConfigError
 from spamd.ports import Job, Service
 from spamd.relay.sockets import open_sockets
 from spamd.relay.urls import Listener
+from spamd.supervisor import EXIT_CONFIG, Pauses, Supervisor, notify
 from tests.fakes import FakeObserver
 from tests.relay.peers import LETTER, WAIT_S, ScriptedNextHop, Talk
 
@@ -118,7 +120,7 @@ async def test_a_door_that_does_not_open_stops_what_was_started() -> None:
 
 
 async def test_a_job_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spamd.daemon.PAUSES_S", (0.0, 0.01))
+    monkeypatch.setattr("spamd.supervisor.PAUSES_S", (0.0, 0.01))
     notes: list[str] = []
     application = NotedApplication([], [NotedJob("watch", notes, failures=3)], [])
     stopped = asyncio.Event()
@@ -134,7 +136,7 @@ async def test_pauses_grow_and_begin_anew_after_a_steady_time(
 ) -> None:
     pauses = Pauses()
     assert [pauses.next() for _ in range(4)] == [0.0, 0.5, 1.0, 2.0]
-    monkeypatch.setattr("spamd.daemon.STEADY_S", -100.0)
+    monkeypatch.setattr("spamd.supervisor.STEADY_S", -100.0)
     assert pauses.next() == 0.0
 
 
@@ -243,16 +245,65 @@ async def test_sighup_replaces_workers_and_their_sessions_go_on() -> None:
         assert running.observer.events == []
 
 
-async def test_a_worker_that_dies_while_its_successor_starts_is_replaced_once() -> None:
+async def test_k11_a_worker_that_dies_is_followed_by_the_successor_that_is_getting_ready() -> None:
     async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
         (old,) = running.supervisor.processes
         os.kill(os.getpid(), signal.SIGHUP)
-        await asyncio.sleep(0)
+        await running.until(lambda: bool(running.supervisor._leaving))
+        coming = running.supervisor._leaving[-1].process.pid
         os.kill(old, signal.SIGKILL)
-        await running.until(lambda: len(running.observer.events) == 2)
-        assert [name for name, _ in running.observer.events] == ["worker.lost", "worker.kept"]
+        await running.until(lambda: running.supervisor.processes == [coming])
+        assert [name for name, _ in running.observer.events] == ["worker.lost"]
+        talk = await Talk.to(running.port)
+        assert (await talk.deliver()).startswith(b"250 ")
+        await talk.close()
         running.supervisor.stop()
         assert await asyncio.wait_for(asyncio.shield(running.task), WAIT_S) == 0
+
+
+async def test_k11_a_worker_that_dies_is_replaced_when_its_successor_dies_too() -> None:
+    async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
+        (old,) = running.supervisor.processes
+        os.kill(os.getpid(), signal.SIGHUP)
+        await running.until(lambda: bool(running.supervisor._leaving))
+        coming = running.supervisor._leaving[-1].process.pid
+        os.kill(old, signal.SIGKILL)
+        os.kill(coming, signal.SIGKILL)
+        await running.until(lambda: not {old, coming} & set(running.supervisor.processes))
+        await running.until(lambda: len(running.supervisor.processes) == 1)
+        talk = await Talk.to(running.port)
+        assert (await talk.deliver()).startswith(b"250 ")
+        await talk.close()
+        assert sorted(name for name, _ in running.observer.events) == ["worker.kept", "worker.lost"]
+
+
+async def test_k11_two_thousand_sighups_make_one_round_or_two() -> None:
+    async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
+        seen = set(running.supervisor.processes)
+        for _ in range(2_000):
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0)
+        await running.until(lambda: not seen & set(running.supervisor.processes))
+        seen |= set(running.supervisor.processes)
+        for _ in range(20):
+            talk = await Talk.to(running.port)
+            assert (await talk.deliver()).startswith(b"250 ")
+            await talk.close()
+            seen |= set(running.supervisor.processes)
+            seen |= {child.process.pid for child in running.supervisor._leaving}
+        assert len(seen) <= 3
+
+
+async def test_k11_one_worker_reads_again_once_for_all_signals_that_come_together() -> None:
+    loop, done = asyncio.get_running_loop(), list[int]()
+    request = _once(loop, lambda: done.append(1))
+    for _ in range(2_000):
+        request()
+    await asyncio.sleep(0)
+    assert len(done) == 1
+    request()
+    await asyncio.sleep(0)
+    assert len(done) == 2
 
 
 async def test_sigterm_while_a_successor_starts_stops_it_too() -> None:
@@ -274,3 +325,13 @@ async def test_a_worker_stops_when_its_supervisor_dies() -> None:
         assert child is not None
         child.line.shutdown(socket.SHUT_RDWR)  # what the kernel does for a process that is gone
         assert await asyncio.wait_for(child.process.wait(), WAIT_S) == 0
+
+
+def test_k13_the_limit_on_open_files_is_raised_as_far_as_it_may_be() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+    try:
+        raise_file_limit()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from socket import socket
 
 from spamd.clock import WallClock
-from spamd.daemon import EXIT_CONFIG, run_as_worker
+from spamd.daemon import run_as_worker
 from spamd.ports import Job, Observer, Service
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.supervisor import EXIT_CONFIG
 from tests.fakes import FakeInspector, FakeObserver
 
 

@@ -386,3 +386,21 @@ def test_the_timeouts_are_those_of_the_checklist() -> None:
     assert (options.data_rate, options.data_grace_s) == (500, 600)
     assert (options.tls_handshake_s, options.proxy_header_s) == (30, 5)
     assert options.content_timeout_s == 540
+
+
+@pytest.mark.parametrize("step", ["MAIL", "RCPT", "DATA", "BDAT"])
+async def test_k11_a_transaction_that_is_open_when_we_stop_reads_421(step: str) -> None:
+    async with ScriptedNextHop() as hop, relay(hop.url) as running:
+        talk = await running.talk()
+        script = [b"EHLO c.test", b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>"]
+        script += [b"BDAT 6\r\nabcd" if step == "BDAT" else b"DATA"]
+        for line in script:
+            assert (await talk.say(line))[:1] in b"23"
+            if line.startswith(step.encode()):
+                break
+        if step == "DATA":
+            await talk.send(b"Subject: half\r\n")
+        await running.relay.stop(0.1)
+        assert await talk.reply() == b"421 4.3.2 Shutting down, please try again later\r\n"
+        assert await talk.rest() == b""
+        assert hop.messages == []

@@ -1,0 +1,246 @@
+"""The process above several workers: it keeps one alive for each list of sockets.
+
+SIGTERM, SIGINT   every worker finishes and ends
+SIGHUP            workers are replaced one by one, each once its successor takes mail; signals that
+come meanwhile make one more round
+a worker crashes  another takes its place and its sockets, at once if its successor is ready, later
+and later if it goes on
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spamd.ports import Observer
+
+HANDED_OVER = "WORKER_OF_SPAMD"
+"""Environment variable of a worker: its number, descriptors of its line to us and its sockets."""
+
+EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
+READY = b"R"
+
+PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
+"""Before a crashed worker or job is started again: at once, then later, but never so late that
+clients give up on the connections that wait in its queue."""
+
+STEADY_S = 10.0
+"""Who ran this long has recovered: its next failure counts as the first."""
+
+
+@dataclass(slots=True)
+class Pauses:
+    """How long to wait before the next try of something that keeps failing."""
+
+    failures: int = 0
+    _started: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+
+    def next(self) -> float:
+        """Return the pause in seconds after one more failure."""
+        now = asyncio.get_running_loop().time()
+        if now - self._started > STEADY_S:
+            self.failures = 0
+        pause_s = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
+        self.failures += 1
+        self._started = now + pause_s
+        return pause_s
+
+
+@dataclass(slots=True, kw_only=True)
+class Child:
+    """One worker process and our end of the line to it."""
+
+    process: asyncio.subprocess.Process
+    line: socket.socket
+
+    async def ready(self) -> bool:
+        """Wait until it takes mail; False when it ended before."""
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):
+            return await loop.sock_recv(self.line, 1) == READY
+        return False
+
+    def stop(self) -> None:
+        """Tell it to finish."""
+        with suppress(ProcessLookupError):
+            self.process.terminate()
+
+
+class Supervisor:
+    """Keeps one child process per list of sockets.
+
+    Args:
+        command: what a child runs.
+        columns: the sockets of each child.
+        observer: is told of children that end.
+        environment: the children's; ours by default.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        columns: Sequence[Sequence[socket.socket]],
+        observer: "Observer",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._command = command
+        self._columns = columns
+        self._observer = observer
+        self._environment = os.environ if environment is None else environment
+        self._children: list[Child | None] = [None] * len(columns)
+        self._leaving: list[Child] = []
+        self._coming: dict[int, asyncio.Task[bool]] = {}
+        self._unready = len(columns)
+        self._stopped = asyncio.Event()
+        self._code = 0
+
+    @property
+    def processes(self) -> list[int]:
+        """Return the ids of the children that are there, in the order of their sockets."""
+        return [child.process.pid for child in self._children if child is not None]
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether every child has taken mail."""
+        return self._unready == 0
+
+    def stop(self) -> None:
+        """Let every child finish and end."""
+        self._stopped.set()
+        for child in (*self._children, *self._leaving):
+            if child is not None:
+                child.stop()
+
+    async def run(self) -> int:
+        """Run until told to stop; return the exit code."""
+        loop = asyncio.get_running_loop()
+        reload = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, reload.set)
+        async with asyncio.TaskGroup() as group:
+            keepers = [group.create_task(self._keep(slot)) for slot in range(len(self._columns))]
+            reloader = group.create_task(self._reload_for_ever(reload))
+            await asyncio.wait(keepers)
+            notify("STOPPING=1")
+            reloader.cancel()
+        for child in self._leaving:
+            child.stop()
+            await child.process.wait()
+            child.line.close()
+        return self._code
+
+    async def _keep(self, slot: int) -> None:
+        """Keep one place filled until we stop."""
+        pauses = Pauses()
+        first = True
+        while not self._stopped.is_set():
+            child = self._children[slot] = await self._start(slot)
+            if self._stopped.is_set():
+                child.stop()  # `stop` came while it was being started
+            if await child.ready() and first:
+                first = False
+                self._one_more_ready()
+            child = await self._last(slot, child)
+            code = child.process.returncode or 0
+            if first and code == EXIT_CONFIG:
+                self._code = code
+                self.stop()
+            if self._stopped.is_set():
+                return
+            self._lost(child)
+            await self._pause(pauses.next())
+
+    def _lost(self, child: Child) -> None:
+        code = child.process.returncode or 0
+        self._observer.happened("worker.lost", process=child.process.pid, code=code)
+
+    async def _last(self, slot: int, child: Child) -> Child:
+        """Wait until a place is empty; return the child that was the last there."""
+        while True:
+            await child.process.wait()
+            coming = self._coming.get(slot)
+            if coming is not None and self._children[slot] is child:
+                await asyncio.wait([coming])  # a successor may be about to be ready: it is the best
+                if self._children[slot] is not child:
+                    self._lost(child)
+            successor = self._children[slot]
+            if successor is child or successor is None:
+                break
+            child = successor  # the old one ended as it should, or its successor was there
+        child.line.close()
+        self._children[slot] = None
+        return child
+
+    def _one_more_ready(self) -> None:
+        self._unready -= 1
+        if self.ready:
+            notify("READY=1")
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
+
+    async def _reload_for_ever(self, reload: asyncio.Event) -> None:
+        while True:
+            await reload.wait()
+            reload.clear()
+            for slot in range(len(self._columns)):
+                if not self._stopped.is_set():
+                    coming = asyncio.ensure_future(self._replace(slot))
+                    self._coming[slot] = coming
+                    try:
+                        await coming
+                    finally:
+                        del self._coming[slot]
+
+    async def _replace(self, slot: int) -> bool:
+        """Put a new child in the place of the old one once it is ready; tell whether it was."""
+        old = self._children[slot]
+        if old is None:
+            return False  # `_keep` starts one
+        new = await self._start(slot)
+        self._leaving.append(new)  # unless it stays
+        if self._stopped.is_set():
+            new.stop()  # `stop` came while it was being started
+        ready = await new.ready()
+        # Meanwhile we may have been told to stop; the old one may have died, and is replaced so.
+        if ready and self._children[slot] is old and not self._stopped.is_set():
+            self._children[slot], self._leaving[-1] = new, old
+            old.stop()
+        else:
+            ready = False
+            new.stop()
+            await new.process.wait()
+            self._observer.happened("worker.kept", code=new.process.returncode or 0)
+        for child in [child for child in self._leaving if child.process.returncode is not None]:
+            child.line.close()
+            self._leaving.remove(child)
+        return ready
+
+    async def _start(self, slot: int) -> Child:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)  # noqa: FBT003 - the library's own argument
+        descriptors = [theirs.fileno(), *(sock.fileno() for sock in self._columns[slot])]
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                pass_fds=descriptors,
+                env={**self._environment, HANDED_OVER: ",".join(map(str, (slot, *descriptors)))},
+            )
+        return Child(process=process, line=ours)
+
+
+def notify(state: str) -> None:
+    """Tell systemd our state, where it wants to know (sd_notify(3))."""
+    path = os.environ.get("NOTIFY_SOCKET", "")
+    if not path:
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(state.encode("ascii"), "\0" + path[1:] if path.startswith("@") else path)
