@@ -1,9 +1,9 @@
 # What this checkout can do. Every target makes .venv as far as it needs it; PYTHON=… names another
 # interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS="-n 2 --dist worksteal" runs two at a
-# time, BENCH=… chooses parts of the benchmarks,
+# time, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for SECONDS=…,
 # CORPORA=… folders of mail in files.
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix bench compare-parsers test-image pins clean
+.PHONY: help run test check fix bench compare-parsers fuzz test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -12,6 +12,8 @@ TESTS ?= tests
 PYTEST_FLAGS ?=
 BENCH ?=
 CORPORA ?= tests/golden
+FUZZ ?= message
+SECONDS ?= 600
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
 
 help:  ## say what make can do
@@ -51,6 +53,10 @@ bench: $(DEV)  ## measure, side by side with peers; as root it first installs th
 compare-parsers: $(DEV)  ## compare what is read of mail in CORPORA with two other readers, by reason
 	@.ci/install-packages tests
 	$(BIN)/python -m tests.readers $(CORPORA)
+
+fuzz: $(DEV)  ## feed bytes to FUZZ (message, session, next_hop, …) for SECONDS; needs pip install atheris
+	$(BIN)/python -m $$(find tests -name 'fuzz_$(FUZZ).py' | tr / . | sed 's/\.py$$//') \
+	  -max_total_time=$(SECONDS) -max_len=20000 -artifact_prefix=var/ var/fuzz-$(FUZZ)
 
 test-image:  ## build the Dockerfile for real and take a mail through the image
 	@.ci/install-packages image

@@ -1,9 +1,8 @@
 """Coverage-guided fuzzing of reading, tokenising and splicing, for a person who has time.
 
-    pip install atheris
-    python -m tests.message.fuzz -max_total_time=600 -max_len=20000 FOLDER
+    make fuzz FUZZ=message SECONDS=3600
 
-FOLDER keeps the inputs that reached new code; it starts with the golden mails. Atheris is no
+What reached new code is kept in the folder named, which starts with the golden mails. Atheris is no
 dependency of the project: what the fuzzer found is kept as a test, by hand.
 """
 
@@ -37,7 +36,7 @@ def one_input(data: bytes) -> None:
 def main() -> None:
     """Run the fuzzer with the options of libFuzzer given on the command line."""
     for folder in (Path(word) for word in sys.argv[1:] if not word.startswith("-")):
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True, parents=True)
         for mail in GOLDEN.glob("*.eml"):
             (folder / mail.name).write_bytes(mail.read_bytes())
     atheris.Setup(sys.argv, one_input)
