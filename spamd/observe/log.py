@@ -37,7 +37,8 @@ PERSONAL = frozenset(
 """Names of details that may point at a person; written only with `log.privacy` = "full"."""
 
 WARNINGS = frozenset(
-    {"next_hop.unsafe", "relay.unsafe", "storage.unsafe", "worker.kept", "worker.lost"}
+    {"connections.limited", "next_hop.unsafe", "relay.unsafe", "storage.unsafe"}
+    | {"worker.kept", "worker.lost"}
 )
 """Events that someone should look at though no exception tells of them."""
 

@@ -16,7 +16,7 @@ import numpy as np
 from spamd.errors import BareNewline, MessageTooLarge, SpamdError
 from spamd.relay.newlines import normalized
 from spamd.relay.options import BareNewlines
-from spamd.relay.spool import Budget, Letter
+from spamd.relay.spool import Letter, Share
 
 END_OF_DATA = b"\r\n.\r\n"
 _CR, _LF = np.array(13, np.uint8), np.array(10, np.uint8)
@@ -27,14 +27,14 @@ class Intake:
     """What DATA and BDAT share: a letter that is being filled, and what is wrong with it.
 
     Args:
-        budget: memory and disk of this worker.
+        share: memory and disk for this client.
         limit_bytes: the largest message taken.
     """
 
-    def __init__(self, budget: Budget, limit_bytes: int) -> None:
-        self._budget = budget
+    def __init__(self, share: Share, limit_bytes: int) -> None:
+        self._share = share
         self._limit_bytes = limit_bytes
-        self._letter = Letter(budget)
+        self._letter = Letter(share)
         self._bare = False
         self._held = b"\r\n"  # for the next block; the line before the message ended like that
         self._surplus = 2  # so much of what comes to be stored is not the message's
@@ -83,7 +83,7 @@ class Intake:
         self._letter.close()
 
     async def _normalize(self) -> None:
-        crooked, self._letter = self._letter, Letter(self._budget)
+        crooked, self._letter = self._letter, Letter(self._share)
         self._letter.dotted = True  # maybe: a bare newline may have stood before a dot
         try:
             for block in normalized(crooked.blocks()):

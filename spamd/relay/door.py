@@ -6,21 +6,28 @@ sockets count as nobody.
 """
 
 import ipaddress
+import resource
 from collections import defaultdict
 from collections.abc import Sequence
 
 from spamd.message.envelope import Client
 from spamd.relay.options import RelayOptions
 
+DESCRIPTORS_EACH = 3
+"""Files that a session may have open: the client, the next hop, mail on disk."""
+
+DESCRIPTORS_BESIDE = 100
+"""Files open besides: sockets that listen, the database, the log, mailboxes."""
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Door:
-    """Lets clients in as far as the limits go."""
+    """Lets clients in as far as the limits go, and as the operating system's do."""
 
-    def __init__(self, options: RelayOptions, max_connections: int | None = None) -> None:
+    def __init__(self, options: RelayOptions) -> None:
         self._options = options
-        self._max_connections = max_connections or options.max_connections
+        self.max_connections = min(options.max_connections, _connections_possible())
         self._networks = tuple(map(ipaddress.ip_network, options.trusted_networks))
         self._reporting = tuple(map(ipaddress.ip_network, options.report_networks))
         self._inside: defaultdict[str, int] = defaultdict(int)
@@ -36,8 +43,8 @@ class Door:
 
     def enter(self, address: str) -> str | None:
         """Return the ticket for `leave`, or None when there is no room."""
-        ticket = self._ticket(address)
-        if self._total >= self._max_connections:
+        ticket = self.ticket(address)
+        if self._total >= self.max_connections:
             return None
         if ticket:
             options, inside, network = self._options, self._inside, network_of(ticket)
@@ -61,13 +68,21 @@ class Door:
                 if not self._inside[name]:
                     del self._inside[name]
 
-    def _ticket(self, address: str) -> str:
+    def ticket(self, address: str) -> str:
         """Return what counts as one client, empty for nobody."""
         if not address or self.trusts(address):
             return ""
         if ":" in address:
             return str(ipaddress.ip_network((address, 64), strict=False))
         return address
+
+
+def _connections_possible() -> int:
+    """Return how many sessions the limit on open files allows."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return 2**31
+    return max(1, (limit - DESCRIPTORS_BESIDE) // DESCRIPTORS_EACH)
 
 
 def network_of(ticket: str) -> str:

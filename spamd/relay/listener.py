@@ -2,8 +2,8 @@
 
 Several workers may listen on the same ports (SO_REUSEPORT); each is an equal process and the kernel
 spreads connections over them. Stopping closes the sockets first, says 421 to sessions that are only
-waiting, lets messages in flight finish for `drain_s`, and cuts the rest: their clients were told
-nothing and send again.
+waiting, lets messages in flight finish for `drain_s`, and says 421 to the rest: their clients send
+again.
 """
 
 import asyncio
@@ -18,13 +18,15 @@ from spamd.ports import Clock, Inspector, Observer, ReportDesk
 from spamd.relay.conduct import Visits
 from spamd.relay.context import RelayContext, server_context
 from spamd.relay.door import Door
+from spamd.relay.loops import refuse_ourselves
 from spamd.relay.next_hops import NextHops
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.relay.replies import ShuttingDown
 from spamd.relay.session import RelaySession
 from spamd.relay.sockets import BACKLOG, open_sockets
 from spamd.relay.spool import Budget
 from spamd.relay.turns import Handshakes, Turns
-from spamd.relay.urls import Listener, NextHopUrl
+from spamd.relay.urls import Listener
 from spamd.relay.watchdog import Kennel
 
 
@@ -71,7 +73,7 @@ class Relay:
         spool = options.spool_directory
         if spool and not os.access(f"{spool}/.", os.W_OK | os.X_OK):  # a file has no "."
             raise ConfigError(f"relay.spool_directory: no folder {spool} that may be written to")
-        self._refuse_ourselves(next_hops.urls)
+        refuse_ourselves(next_hops.urls, options.listeners, sockets)
         self._context = RelayContext(
             relay=options,
             next_hop=next_hop,
@@ -86,6 +88,8 @@ class Relay:
                 spool_bytes=options.spool_bytes,
                 spool_above_bytes=options.spool_above_bytes,
                 directory=options.spool_directory,
+                client_share=options.client_share,
+                max_message_bytes=options.max_message_bytes,
             ),
             door=Door(options),
             kennel=self._kennel,
@@ -112,6 +116,7 @@ class Relay:
             ConfigError: an address can't be listened on.
         """
         listeners = self._options.listeners
+        self._say_limit()
         owned = self._sockets is None
         sockets = open_sockets(listeners, 1)[0] if self._sockets is None else self._sockets
         ready = asyncio.Event()
@@ -132,6 +137,7 @@ class Relay:
             limit_s = self._options.drain_s if drain_s is None else drain_s
             _, late = await asyncio.wait(self._sessions, timeout=limit_s)
             for task in late:
+                self._sessions[task].last_words(ShuttingDown())  # or its client would wonder
                 task.cancel()
         self._stopped.set()
         if self._keeper is not None:
@@ -156,6 +162,14 @@ class Relay:
             self._context.context = server_context(self._tls)
         except ValueError as error:
             raise ConfigError(str(error)) from error
+
+    def _say_limit(self) -> None:
+        """Say it when fewer connections are possible than are set."""
+        allowed = self._context.door.max_connections
+        if allowed < self._options.max_connections:
+            self._context.observer.happened(
+                "connections.limited", allowed=allowed, wanted=self._options.max_connections
+            )
 
     async def _keep(self, ready: asyncio.Event) -> None:
         """Hold the group that all sessions run in."""
@@ -182,10 +196,3 @@ class Relay:
         self.addresses.append(sock.getsockname()[:2])
         # TLS is started by the session, so that a certificate that was read again is used at once.
         return await loop.create_server(session, sock=sock, backlog=BACKLOG)
-
-    def _refuse_ourselves(self, urls: Sequence[NextHopUrl]) -> None:
-        """Refuse a next hop that is our own door: each mail would turn in circles."""
-        doors = {(listener.host, listener.port) for listener in self._options.listeners}
-        for url in urls:
-            if url.port and (url.host, url.port) in doors:
-                raise ConfigError(f"next_hop.url: {url} is where relay.listen takes mail")

@@ -81,6 +81,8 @@ class RelayOptions:
     memory_bytes             mail held in memory by one worker; above it messages go to disk at once
     spool_above_bytes        a message larger than this goes to disk while it arrives
     spool_bytes              mail on disk by one worker; above it 452 4.3.1
+    client_share             of `memory_bytes` and `spool_bytes`, what the clients of one network (a
+                             /24, a /48 of IPv6) may hold, but always one message; then 452 4.3.1
     spool_directory          where; empty takes the system's folder for temporary files
     max_connections          of one worker, then 421 4.7.0
     max_connections_per_client  from one address (one /64 of IPv6), trusted networks excepted
@@ -126,6 +128,7 @@ class RelayOptions:
     memory_bytes: int = 64 * MIB
     spool_above_bytes: int = 1 * MIB
     spool_bytes: int = 2048 * MIB
+    client_share: float = 0.25
     spool_directory: str = ""
     max_connections: int = 1000
     max_connections_per_client: int = 100
@@ -167,10 +170,7 @@ class RelayOptions:
             least = 0 if name in MAY_BE_ZERO else 1e-3
             if isinstance(value, int | float) and not isinstance(value, bool) and value < least:
                 raise ValueError(f"relay.{name} must be above {int(least)}, not {value}")
-        if self.max_message_bytes > self.spool_bytes:
-            raise ValueError("relay.spool_bytes must hold one message of relay.max_message_bytes")
-        if self.spool_above_bytes > self.memory_bytes:
-            raise ValueError("relay.memory_bytes must hold one message of relay.spool_above_bytes")
+        self._check_room()
         if self.proxy_protocol and not self.trusted_networks:
             raise ValueError("relay.proxy_protocol needs relay.trusted_networks: who may send it")
         for key in ("trusted_networks", "report_networks"):
@@ -179,6 +179,15 @@ class RelayOptions:
                     ipaddress.ip_network(network)
                 except ValueError as error:
                     raise ValueError(f"relay.{key}: {error}") from None
+
+    def _check_room(self) -> None:
+        """Refuse limits that let no message in, or nobody be limited."""
+        if self.max_message_bytes > self.spool_bytes:
+            raise ValueError("relay.spool_bytes must hold one message of relay.max_message_bytes")
+        if self.client_share > 1:
+            raise ValueError(f"relay.client_share must be at most 1, not {self.client_share}")
+        if self.spool_above_bytes > self.memory_bytes:
+            raise ValueError("relay.memory_bytes must hold one message of relay.spool_above_bytes")
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
@@ -213,7 +222,8 @@ class NextHopOptions:
     own_helo            greet the next hop with our own name instead of the client's
     mixed_replies       SMTP in, LMTP out, recipients answered differently: "defer" or "single"
     auth                pass AUTH through, over TLS only, when the next hop offers it
-    maildir_create      make missing Maildirs; without it an unknown recipient gets 550 5.1.1
+    maildir_create      make missing Maildirs; of a URL with {address}, {local} or {domain} only in
+                        folders of that name that there are: others get 550 5.1.1
     maildir_junk        folder for mail judged spam, a Maildir++ folder inside the Maildir
     connect_timeout_s   for the connection
     greeting_timeout_s  for its banner and its answer to EHLO

@@ -39,7 +39,7 @@ async def send_receipt(
     """
     if not context.relay.report_receipts or not _due(context, envelope, head):
         return
-    letter = Letter(context.budget)
+    letter = Letter(context.budget.share(""))
     try:
         letter.append(_mail(context.hostname, context.clock.now(), envelope, head, text))
         await _deliver(next_hop, envelope, letter)

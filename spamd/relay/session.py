@@ -24,6 +24,7 @@ from spamd.relay.next_hops import NextHopSession
 from spamd.relay.options import Mixed
 from spamd.relay.receiving import Receiving
 from spamd.relay.replies import FramingError, NextHopLost, Reply, reply, reply_to
+from spamd.relay.spool import Share
 from spamd.relay.urls import Listener
 from spamd.relay.watchdog import Watchdog
 
@@ -105,7 +106,7 @@ class RelaySession(Introduction):
             # RFC 6531 §3.5: never to a next hop that can't take it
             if b"SMTPUTF8" in parameters and offered is not None and b"SMTPUTF8" not in offered:
                 return _NO_UTF8
-        return _FULL if self._context.budget.exhausted else None
+        return _FULL if self._share.exhausted else None
 
     async def smtp_RCPT(self, argument: str | None) -> None:  # noqa: N802
         """Ask the next hop for a recipient."""
@@ -179,7 +180,7 @@ class RelaySession(Introduction):
             self.say(_START)
             if self.unsent:
                 await self.flush()
-            intake = DataIntake(self._context.budget, self.options.max_message_bytes)
+            intake = DataIntake(self._share, self.options.max_message_bytes)
             self._heart.watch(self._context.next_hop.keepalive_s)
             try:
                 await Receiving(self).data(intake)
@@ -187,6 +188,10 @@ class RelaySession(Introduction):
             finally:
                 self._heart.calm()
                 intake.close()
+
+    @property
+    def _share(self) -> Share:
+        return self._context.budget.share(self.network)
 
     @property
     def _no_recipients(self) -> Reply:
@@ -207,7 +212,7 @@ class RelaySession(Introduction):
             self.say(_NO_SENDER if self._mail is None else self._no_recipients)
             return
         if self._chunks is None:
-            self._chunks = ChunkIntake(self._context.budget, self.options.max_message_bytes)
+            self._chunks = ChunkIntake(self._share, self.options.max_message_bytes)
             self._heart.watch(self._context.next_hop.keepalive_s)
         chunks = self._chunks
         await Receiving(self).chunk(size, chunks.feed)

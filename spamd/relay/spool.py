@@ -3,15 +3,17 @@
 A `Letter` holds one message as it goes over the wire (dot-stuffed, without the final dot). It lies
 in memory until it is larger than `spool_above_bytes` or the worker's memory budget is used up; then
 it continues in a nameless temporary file, so that a killed process leaves nothing behind. All
-letters of a worker share one `Budget`; when that is empty, or the disk is full, the letter is
-refused with 452 and nobody else suffers.
+letters of a worker share one `Budget`, and those of one network (`door.py`) have a `Share` of it,
+so that nobody fills it alone; when it is empty, or the disk is full, the letter is refused with
+452 and nobody else suffers.
 """
 
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO
+from weakref import WeakValueDictionary
 
 from spamd.relay.replies import SpoolFull
 
@@ -19,19 +21,73 @@ BLOCK = 256 * 1024
 """Octets moved at a time between disk and network: few steps, small against any budget."""
 
 
+SMALL_PIECE = 1024
+"""Octets; smaller pieces of a message are joined, for each by itself takes sixty octets more."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Budget:
-    """Octets that one worker may still hold in memory and on disk."""
+    """Octets that one worker may still hold in memory and on disk.
+
+    client_share  of both, what one network may hold of it; at least one message
+    """
 
     memory_bytes: int
     spool_bytes: int
     spool_above_bytes: int
     directory: str = ""
+    client_share: float = 1.0
+    max_message_bytes: int = 0
+    _all: tuple[int, int] = (0, 0)
+    _shares: "WeakValueDictionary[str, Share]" = field(default_factory=WeakValueDictionary)
+
+    def __post_init__(self) -> None:
+        self._all = self.memory_bytes, self.spool_bytes
+
+    def share(self, network: str) -> "Share":
+        """Return what a network may hold; what has no network may hold all."""
+        share = self._shares.get(network)
+        if share is None:
+            memory, spool = self._all
+            part = self.client_share if network else 1.0
+            share = self._shares[network] = Share(
+                budget=self,
+                memory_bytes=max(int(memory * part), self.spool_above_bytes),
+                spool_bytes=max(int(spool * part), self.max_message_bytes),
+            )
+        return share
+
+
+@dataclass(slots=True, kw_only=True, weakref_slot=True)
+class Share:
+    """Octets that one network may still hold, of those that the worker may."""
+
+    budget: Budget
+    memory_bytes: int
+    spool_bytes: int
 
     @property
     def exhausted(self) -> bool:
         """Tell whether not even a small message may come in."""
-        return self.memory_bytes <= 0 and self.spool_bytes <= 0
+        budget = self.budget
+        memory = min(self.memory_bytes, budget.memory_bytes)
+        return memory <= 0 and min(self.spool_bytes, budget.spool_bytes) <= 0
+
+    def take_memory(self, size: int) -> bool:
+        """Take octets of memory if there are so many; a negative `size` gives back."""
+        if size > self.memory_bytes or size > self.budget.memory_bytes:
+            return False
+        self.memory_bytes -= size
+        self.budget.memory_bytes -= size
+        return True
+
+    def take_spool(self, size: int) -> bool:
+        """Take octets on disk if there are so many; a negative `size` gives back."""
+        if size > self.spool_bytes or size > self.budget.spool_bytes:
+            return False
+        self.spool_bytes -= size
+        self.budget.spool_bytes -= size
+        return True
 
 
 class Letter:
@@ -40,11 +96,12 @@ class Letter:
     dotted  a line may begin with a dot, so the message is not what the wire form is
     """
 
-    __slots__ = ("_budget", "_file", "_pieces", "_tail", "dotted", "size_bytes")
+    __slots__ = ("_file", "_pieces", "_share", "_small", "_tail", "dotted", "size_bytes")
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
+    def __init__(self, share: Share) -> None:
+        self._share = share
         self._pieces: list[bytes] = []
+        self._small = bytearray()  # small pieces behind them
         self._tail = b""
         self._file: IO[bytes] | None = None
         self.size_bytes = 0
@@ -68,12 +125,16 @@ class Letter:
         """
         size = len(piece)
         self._tail = (self._tail + piece)[-2:] if size < 2 else piece[-2:]
-        budget = self._budget
+        share = self._share
         if self._file is None:
-            if self.size_bytes + size <= budget.spool_above_bytes and size <= budget.memory_bytes:
-                budget.memory_bytes -= size
+            small = self.size_bytes + size <= share.budget.spool_above_bytes
+            if small and share.take_memory(size):
                 self.size_bytes += size
-                self._pieces.append(piece)
+                if size >= SMALL_PIECE or not self._pieces:
+                    self._join()
+                    self._pieces.append(piece)
+                else:
+                    self._small += piece
                 return
             self._to_disk()
         self._write(piece)
@@ -87,6 +148,7 @@ class Letter:
 
     def whole(self) -> bytes:
         """Return all bytes; for letters in memory."""
+        self._join()
         if len(self._pieces) != 1:
             self._pieces = [b"".join(self._pieces)]
         return self._pieces[0]
@@ -118,23 +180,30 @@ class Letter:
     def close(self) -> None:
         """Give back memory and disk; calling it twice does no harm."""
         if self._file is None:
-            self._budget.memory_bytes += self.size_bytes
+            self._share.take_memory(-self.size_bytes)
         else:
             self._file.close()
-            self._budget.spool_bytes += self.size_bytes
+            self._share.take_spool(-self.size_bytes)
         self._file = None
         self._pieces = []
+        self._small.clear()
         self.size_bytes = 0
+
+    def _join(self) -> None:
+        if self._small:
+            self._pieces.append(bytes(self._small))
+            self._small.clear()
 
     def _to_disk(self) -> None:
         try:
             file = tempfile.TemporaryFile(  # noqa: SIM115 - closed by `close`
-                buffering=0, dir=self._budget.directory or None
+                buffering=0, dir=self._share.budget.directory or None
             )
         except OSError as error:
             raise SpoolFull("no temporary file") from error
+        self._join()
         pieces, self._pieces = self._pieces, []
-        self._budget.memory_bytes += self.size_bytes
+        self._share.take_memory(-self.size_bytes)
         self.size_bytes = 0
         self._file = file
         for piece in pieces:
@@ -142,9 +211,8 @@ class Letter:
 
     def _write(self, piece: bytes) -> None:
         assert self._file is not None  # noqa: S101 - an invariant: `append` went to disk before
-        if len(piece) > self._budget.spool_bytes:
+        if not self._share.take_spool(len(piece)):
             raise SpoolFull("spool budget used up")
-        self._budget.spool_bytes -= len(piece)
         self.size_bytes += len(piece)
         view = memoryview(piece)
         try:

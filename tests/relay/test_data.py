@@ -41,7 +41,7 @@ def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
     stream = body + END_OF_DATA + behind
     found = (b"\r\n" + stream).index(END_OF_DATA)
     rest = None
-    intake = DataIntake(budget(), 10_000)
+    intake = DataIntake(budget().share(""), 10_000)
     left = b""
     for block in cut(stream, sizes):
         if rest is None:
@@ -104,7 +104,7 @@ def test_unstuffing_in_blocks_is_unstuffing(body: bytes, sizes: list[int]) -> No
 
 @given(body=SIGNS, sizes=SIZES)
 def test_chunks_become_the_same_message_however_they_are_cut(body: bytes, sizes: list[int]) -> None:
-    intake = ChunkIntake(budget(), 10_000)
+    intake = ChunkIntake(budget().share(""), 10_000)
     for block in cut(body, sizes):
         intake.feed(block)
     intake.last()
@@ -123,7 +123,7 @@ def test_chunks_become_the_same_message_however_they_are_cut(body: bytes, sizes:
 @given(body=SIGNS)
 async def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
     shared = budget()
-    intake = DataIntake(shared, 10_000)
+    intake = DataIntake(shared.share(""), 10_000)
     intake.feed(body + END_OF_DATA)
     try:
         letter = await intake.finish(BareNewlines.NORMALIZE)
@@ -138,7 +138,7 @@ async def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
 @pytest.mark.parametrize("size", [101, 200, 5000])
 async def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
     shared = budget()
-    intake = DataIntake(shared, 100)
+    intake = DataIntake(shared.share(""), 100)
     intake.feed(b"x" * size + END_OF_DATA)
     with pytest.raises(MessageTooLarge):
         await intake.finish(BareNewlines.REJECT)
@@ -146,7 +146,7 @@ async def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
 
 
 async def test_bare_newlines_are_refused_when_so_set() -> None:
-    intake = DataIntake(budget(), 10_000)
+    intake = DataIntake(budget().share(""), 10_000)
     intake.feed(b"one\ntwo" + END_OF_DATA)
     with pytest.raises(BareNewline):
         await intake.finish(BareNewlines.REJECT)

@@ -114,7 +114,7 @@ def test_a_trusted_client_is_not_counted_for_itself() -> None:
 
 def test_a_folder_that_takes_no_files_is_a_full_spool() -> None:
     budget = Budget(memory_bytes=10, spool_bytes=100, spool_above_bytes=10, directory="/no/such")
-    letter = Letter(budget)
+    letter = Letter(budget.share(""))
     with pytest.raises(SpoolFull):
         letter.append(b"x" * 20)
     letter.close()
@@ -123,7 +123,7 @@ def test_a_folder_that_takes_no_files_is_a_full_spool() -> None:
 
 def test_a_disk_that_is_full_is_a_full_spool() -> None:
     budget = Budget(memory_bytes=10, spool_bytes=100, spool_above_bytes=10)
-    letter = Letter(budget)
+    letter = Letter(budget.share(""))
     letter.append(b"x" * 20)
     assert letter._file is not None
     read_only = os.open("/dev/full", os.O_WRONLY)
