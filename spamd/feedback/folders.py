@@ -9,7 +9,7 @@ opposite.
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -32,6 +32,10 @@ SENT_FOLDERS = (
 
 ARCHIVE_FOLDERS = ("Archive", "Archives", "Archiv", "Archivo", "Archivio", "Архив", "アーカイブ")
 """What people put here they wanted to keep. Only asked by `bootstrap`."""
+
+MOST_LISTED = 20_000
+"""Ordinary folders that are sorted: nothing else of the process runs while a hundred thousand are
+put in order, and `feedback.max_folders` of them are watched."""
 
 COMPOSED_CHARACTERS = 300
 """Longer names are compared as they stand: none that means something is as long."""
@@ -104,6 +108,7 @@ def _roles(
     """
     names = _Names.of(account, options)
     own = {folder.raw: _own_role(folder, names) for folder in listed}
+    listed = _fewer(listed, own)
     found = dict(own)
     above: list[tuple[str, frozenset[Place | None]]] = []  # names with delimiter, and what they are
     for folder in sorted(listed, key=_depth_first):
@@ -119,6 +124,15 @@ def _roles(
         if _plain(folder.name) != "inbox":
             above.append((folder.name + folder.delimiter, inherited | {own[folder.raw]}))
     return [(folder, found[folder.raw]) for folder in listed]
+
+
+def _fewer(listed: Sequence[Listed], own: Mapping[str, Place | None]) -> Sequence[Listed]:
+    """Return `MOST_LISTED` of the ordinary folders at most, and all others."""
+    if len(listed) <= MOST_LISTED:
+        return listed
+    ordinary = [folder for folder in listed if own[folder.raw] is Place.OTHER][:MOST_LISTED]
+    kept = {folder.raw for folder in ordinary}
+    return [f for f in listed if own[f.raw] is not Place.OTHER or f.raw in kept]
 
 
 def _depth_first(folder: Listed) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from spamd.errors import TemporaryError
+from spamd.feedback.folders import MOST_LISTED
 from spamd.feedback.learn import Candidate, Extract, Tally, Teacher
 from spamd.feedback.mailbox import (
     Folder,
@@ -170,9 +171,10 @@ class Watcher:
         most = self._options.max_folders
         first = [folder for folder in folders if folder.place is not Place.OTHER]
         if len(folders) > most and not self._left_out:
+            number = f"{len(folders):,}" + " or more" * (len(folders) >= MOST_LISTED)
             error = FolderError(
-                f"{len(folders):,} folders, of which {most:,} are watched; name those that matter"
-                " in folders of the account, or raise feedback.max_folders"
+                f"{number} folders, of which {most:,} are watched; name those that matter in"
+                " folders of the account, or raise feedback.max_folders"
             )
             self._observer.failed("folders.left", error, account=self._mailbox.key)
         self._left_out = len(folders) > most

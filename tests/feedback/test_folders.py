@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spamd.feedback.folders import Listed, watched
+from spamd.feedback.folders import MOST_LISTED, Listed, watched
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Place
 
@@ -124,3 +124,10 @@ def test_k6_of_siblings_with_like_names_only_those_below_are_below() -> None:
     assert found["Junk/a b"] is Place.JUNK
     assert found["Junk mails/x"] is Place.OTHER
     assert found["Junk-2/x"] is Place.OTHER
+
+
+def test_k6_of_a_hundred_thousand_folders_junk_and_inbox_are_found_wherever_they_stand() -> None:
+    many = [listed(f"a{number}") for number in range(100_000)]
+    found = places([*many, listed("Zunk", "\\junk"), listed("INBOX"), listed("Trash")])
+    assert list(found.items())[:2] == [("Zunk", Place.JUNK), ("INBOX", Place.INBOX)]
+    assert len(found) == MOST_LISTED + 2
