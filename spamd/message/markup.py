@@ -19,6 +19,9 @@ their own to continue.
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from itertools import chain
+
+_WINDOW_BYTES = 64 * 1024  # searched at a time: 3 ms
 
 CARRIER = b"X-Front:"
 """The field that indented lines in front of the header section continue once we stand there."""
@@ -43,6 +46,7 @@ section from a text."""
 
 _ANY_FIELD = re.compile(rb"(?<![^\r\n])" + _NO_TEXT + HEADER_NAMES + rb"[ \t]*+:", re.IGNORECASE)
 _REST = re.compile(rb"[^\r\n]*+(?:(?:\r\n?|\n)[ \t][^\r\n]*+)*+(?:\r\n?|\n|\Z)")
+_FOLDS = re.compile(rb"(?:[ \t][^\n]*+\n)*+")
 _MBOX_LINE = re.compile(rb">*From [^\n]*\n")
 _START = re.compile(rb"[!-9;-~]++[ \t]*+:")
 _BEFORE = re.compile(  # an mbox line, and indented lines that readers pass over to find the fields
@@ -64,11 +68,11 @@ def fields_start(data: bytes, position: int = 0) -> int:
 def holds_fields(head: bytes) -> bool:
     """Tell whether there is a header section: the first line is a field, or a later one certainly.
 
-    `head` holds no empty line before its end.
+    `head` holds no empty line before its end. Lines beyond the first 64 KiB are not asked.
     """
     mbox_line = _MBOX_LINE.match(head)
     top = 0 if mbox_line is None else mbox_line.end()
-    return bool(_START.match(head, top) or _ANY_FIELD.search(head, top))
+    return bool(_START.match(head, top) or _ANY_FIELD.search(head, top, _WINDOW_BYTES))
 
 
 def strip_and_prepend(head: bytes, block: bytes) -> bytes:
@@ -112,7 +116,9 @@ def _forged(head: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield where lines begin and end, with their folds, that may pass for fields of ours."""
     fold_end, in_field = start, False  # of the last line looked at because one of its folds was
     done = start
-    for match in _FORGED.finditer(head, start, end):
+    for match in chain.from_iterable(
+        _FORGED.finditer(head, *window) for window in _windows(head, start, end)
+    ):
         first = match.start()
         if first < done:
             continue
@@ -127,6 +133,20 @@ def _forged(head: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
         if head.find(b":", match.end(), last) >= 0:
             yield first, last
             done = last
+
+
+def _windows(head: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield where pieces of whole lines begin and end.
+
+    Between two searches another thread has its turn. A piece ends where no fold follows, unless
+    folds go on for as long again: no reader takes a name that is folded like that.
+    """
+    while start < end:
+        stop = head.find(b"\n", start + _WINDOW_BYTES, end) + 1 or end
+        folds = _FOLDS.match(head, stop, min(end, stop + _WINDOW_BYTES))
+        stop = stop if folds is None else folds.end()
+        yield start, stop
+        start = stop
 
 
 def _line_of(head: bytes, start: int, fold: int) -> int:

@@ -142,7 +142,7 @@ def test_k3_a_header_of_any_lines_is_gone_through_in_linear_time(
             best = min(best, time.thread_time() - started)
         return best
 
-    assert work_s(80_000) < 10 * work_s(20_000) + 0.01
+    assert work_s(200_000) < 10 * work_s(50_000) + 0.01
 
 
 def test_c20_long_fields_are_folded_at_78_characters() -> None:
@@ -181,3 +181,15 @@ def test_a_word_longer_than_a_line_is_cut() -> None:
 def test_a_name_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="can't name a header field"):
         render([(name, "x")], b"\r\n")
+
+
+@pytest.mark.parametrize("filler", [b"a: b\r\n", b"no field\r\n", b" fold\r\n", b"X-Spam-A: b\r\n"])
+def test_k3_a_forged_field_is_found_wherever_it_stands_in_a_long_header(filler: bytes) -> None:
+    for size in range(65_500, 65_560):
+        before = (
+            b"To: b\r\n" + filler * (size // len(filler)) + b"k: " + b"v" * (size % 50) + b"\r\n"
+        )
+        head = (
+            before + b"X-Spam-Flag\r\n : YES\r\nno\r\nX-Spam-Flag: YES\r\n" + filler * 9 + b"\r\n"
+        )
+        assert b"spam" not in strip_and_prepend(head, b"").lower()
