@@ -209,7 +209,7 @@ def _link_pieces(text: str) -> object:
 
 
 def _style_sheet(text: str) -> object:
-    return html.render(f"<style>{text}</style><p class=a id=b style='{text}'>b")
+    return html.render(f"<style>{text}</style><p class=a id=b style='{text[:4000]}'>b")
 
 
 def _digest(data: bytes) -> bytes:
