@@ -23,6 +23,7 @@ from spamd.message import (
     headers,
     html,
     identity,
+    marks,
     markup,
     mime,
     parser,
@@ -238,6 +239,13 @@ FUNCTIONS: dict[str, Work] = {
     "html.render, style": _style_sheet,
     "identity.genuine": lambda text: identity.genuine(text, b"k"),
     "identity.digest": _encoded(_digest),
+    "identity.rest_of": _encoded(lambda data: identity.rest_of([data[:100], data[100:]])),
+    "identity.with_rest": _encoded(lambda data: identity.with_rest(data, b"rest")),
+    "marks.maker": marks.maker,
+    "markup.holds_fields": _encoded(markup.holds_fields),
+    "parser.attached": _encoded(
+        lambda data: parser.attached(b"Content-Type: multipart/mixed; boundary=b\n\n--b\n" + data)
+    ),
     "markup.fields_start": _encoded(markup.fields_start),
     "markup.strip_and_prepend": _encoded(lambda data: markup.strip_and_prepend(data, b"A: b\r\n")),
     "markup.render": lambda text: markup.render([("A", text)], b"\r\n"),
