@@ -46,7 +46,11 @@ LARGEST_BYTES = 128 * 1024 * 1024
 ONE_MESSAGE_BYTES = 256 * 1024
 """A file that begins with a postmark is looked through for a second one when it has less."""
 
-POSTMARK = re.compile(rb"From (?:(?!\b\d{1,2}:\d\d\b).)*+\d{1,2}:\d\d(?:(?!\b\d{4}\b).)*+\d{4}\b")
+# Atomic groups: Python before 3.11.5, Debian 12's among them, loses matches of (?:…)*+ with a look
+# ahead in it.
+POSTMARK = re.compile(
+    rb"From (?>(?:(?!\b\d{1,2}:\d\d\b).)*)\d{1,2}:\d\d(?>(?:(?!\b\d{4}\b).)*)\d{4}\b"
+)
 """First line of a message in an mbox: "From address date", the date with a time and a year."""
 
 HEADER = re.compile(

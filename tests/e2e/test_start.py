@@ -109,7 +109,7 @@ def test_j4_a_database_that_takes_the_connection_and_says_nothing_delays_the_sta
         daemon.start()
         send(daemon)
         (lost,) = daemon.events("storage.lost")
-        assert str(lost["cause"]).startswith("the database d")
+        assert "answer" in str(lost["cause"])
         daemon.stop()
 
 
