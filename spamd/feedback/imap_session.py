@@ -27,7 +27,7 @@ from imapclient.exceptions import CapabilityError, IMAPClientError, LoginError
 
 from spamd.feedback.folders import Listed
 from spamd.feedback.imap_login import Client, Contexts, connect, log_in
-from spamd.feedback.imap_wire import ANSWER_BYTES, Allowance
+from spamd.feedback.imap_wire import ANSWER_BYTES, TEXT_BYTES, Allowance
 from spamd.feedback.mailbox import (
     HEAD_FIELDS,
     AccessError,
@@ -316,7 +316,10 @@ class ImapSession:
     def _begin(self, seconds: float, answer_bytes: int = ANSWER_BYTES) -> None:
         """Say what the next answer may take."""
         if self._client is not None:
-            self._client.wire.begin(Allowance(seconds=seconds, answer_bytes=answer_bytes))
+            text_bytes = LIST_BYTES if answer_bytes == LIST_BYTES else TEXT_BYTES
+            self._client.wire.begin(
+                Allowance(seconds=seconds, answer_bytes=answer_bytes, text_bytes=text_bytes)
+            )
 
 
 _ENDED = (imaplib.IMAP4.abort, OSError, EOFError)

@@ -9,6 +9,7 @@ What one connection can make us hold is at most
     LINE_BYTES               of a line that has no end yet
     Allowance.answer_bytes   of lines and literals of one answer, each line counted with the memory
                              it takes in Python; nothing is kept from one command to the next
+    Allowance.text_bytes     of lines, twenty times over while they are taken apart
 and of a literal that is announced larger than what is left nothing is read.
 
 Compression (RFC 4978) is never asked for. Nothing that a server sent before TLS is read after it.
@@ -31,6 +32,10 @@ LINE_BYTES = 1_000_000
 ANSWER_BYTES = 16 * 1024 * 1024
 """What one answer may hold: the headers of `feedback.chunk` mails at 32 KiB each."""
 
+TEXT_BYTES = 2 * 1024 * 1024
+"""Of these, lines: `imapclient` makes up to twenty times of them, byte by byte. An honest answer
+has some 200 bytes for each of `feedback.chunk` mails beside their headers, or a line of UIDs."""
+
 LINE_COST = 120
 """Bytes that a line takes in memory besides its text: the object, its place in a list."""
 
@@ -47,10 +52,16 @@ class BreachError(imaplib.IMAP4.abort):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What the answer to one command may take: bytes in memory, and seconds until it is whole."""
+    """What the answer to one command may take.
+
+    seconds       until it is whole
+    answer_bytes  in memory, of lines and literals
+    text_bytes    of lines, without what each costs besides
+    """
 
     seconds: float
     answer_bytes: int = ANSWER_BYTES
+    text_bytes: int = TEXT_BYTES
 
 
 class Wire(imaplib.IMAP4):
@@ -76,6 +87,7 @@ class Wire(imaplib.IMAP4):
         """Set what the next answer may take, and forget what was said beside earlier ones."""
         self._allowance = allowance
         self._left = allowance.answer_bytes
+        self._text_left = allowance.text_bytes
         self._until = time.monotonic() + allowance.seconds
         self.untagged_responses = {}
 
@@ -208,7 +220,8 @@ class Wire(imaplib.IMAP4):
         line = bytes(self._buffer[: end + 1])
         del self._buffer[: end + 1]
         self._left -= len(line) + LINE_COST
-        if self._left < 0 or end > LINE_BYTES:
+        self._text_left -= len(line)
+        if self._left < 0 or self._text_left < 0 or end > LINE_BYTES:
             self._breach()
         return line
 
@@ -238,7 +251,11 @@ class Wire(imaplib.IMAP4):
         return left
 
     def _breach(self) -> None:
-        raise BreachError(f"an answer is larger than {self._allowance.answer_bytes:,} bytes")
+        most = self._allowance
+        raise BreachError(
+            f"an answer is larger than {most.answer_bytes:,} bytes, or its lines than"
+            f" {most.text_bytes:,}"
+        )
 
     def _secured(self, context: ssl.SSLContext) -> ssl.SSLSocket:
         self.sock.settimeout(self._patience())  # for the whole handshake

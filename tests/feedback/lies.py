@@ -134,6 +134,10 @@ LIES: dict[str, Lie] = {
     "a huge literal": _before(b"* 1 FETCH (BODY[] {999999999999}\r\n"),
     "a literal beyond all numbers": _before(b"* 1 FETCH (BODY[] {1" + b"0" * 5000 + b"}\r\n"),
     "literals without end": _endless(b"* 1 FETCH (UID 1 BODY[] " + literal(b"x" * 9000) + b")\r\n"),
+    "words without end": _endless(b"* 1 FETCH (UID 1 X (" + b"ab 999 " * 100_000 + b"))\r\n"),
+    "half a million words": _before(
+        (b"* 1 FETCH (UID 1 X (" + b"ab 999 " * 120_000 + b"))\r\n") * 2
+    ),
     "a literal that is cut": lambda tag, honest: [b"* LIST () NIL {100}\r\nabc"],
     "nesting": _before(
         b"".join(b"* %s %s\r\n" % (word, b"(" * 400_000) for word in ALL)
