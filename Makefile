@@ -54,7 +54,7 @@ compare-parsers: $(DEV)  ## compare what is read of mail in CORPORA with two oth
 	@.ci/install-packages tests
 	$(BIN)/python -m tests.readers $(CORPORA)
 
-fuzz: $(DEV)  ## feed bytes to FUZZ (message, session, next_hop, …) for SECONDS; needs pip install atheris
+fuzz: $(DEV)  ## feed bytes to FUZZ (message, session, next_hop, imap, report); needs pip install atheris
 	$(BIN)/python -m $$(find tests -name 'fuzz_$(FUZZ).py' | tr / . | sed 's/\.py$$//') \
 	  -max_total_time=$(SECONDS) -max_len=20000 -artifact_prefix=var/ var/fuzz-$(FUZZ)
 

@@ -9,7 +9,7 @@ large, disk full) does not stop the reading: the client hears of it at its end o
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -49,12 +49,27 @@ class Intake:
         """
         if self.fault is None and self._bare and bare_newlines is BareNewlines.REJECT:
             self.fault = BareNewline("bare CR or LF")
-        if self.fault is None and self._bare:
-            await self._normalize()
+        try:
+            if self.fault is None:
+                await self._letter.settled()
+            if self.fault is None and self._bare:
+                await self._normalize()
+                await self._letter.settled()
+        except SpamdError as error:
+            self._fail(error)
         if self.fault is not None:
             self.close()
             raise self.fault
         return self._letter
+
+    @property
+    def behind(self) -> bool:
+        """Tell whether the disk is slower than the client."""
+        return self._letter.behind
+
+    def when_written(self, go_on: Callable[[], None]) -> None:
+        """Have `go_on` called once the disk is no longer behind."""
+        self._letter.when_written = go_on
 
     def close(self) -> None:
         """Drop what has come."""
@@ -86,15 +101,25 @@ class Intake:
         crooked, self._letter = self._letter, Letter(self._share)
         self._letter.dotted = True  # maybe: a bare newline may have stood before a dot
         try:
-            for block in normalized(crooked.blocks()):
+            blocks = normalized(crooked.blocks())
+            while (block := await _next(blocks, in_thread=crooked.spooled)) is not None:
                 self._letter.append(block)
-                await asyncio.sleep(0)  # others have their turn between two blocks
+                if self._letter.behind:
+                    await self._letter.settled()
             if not self._letter.ends_line:
                 self._letter.append(b"\r\n")
         except SpamdError as error:
             self._fail(error)
         finally:
             crooked.close()
+
+
+async def _next(blocks: Iterator[bytes], *, in_thread: bool) -> bytes | None:
+    """Return the next block, read by a thread where a disk is read; others have their turn."""
+    if in_thread:
+        return await asyncio.to_thread(next, blocks, None)
+    await asyncio.sleep(0)
+    return next(blocks, None)
 
 
 class DataIntake(Intake):

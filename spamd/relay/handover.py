@@ -67,13 +67,13 @@ class HandOver:
         report: ScanReport | None = None
         try:
             letter = await intake.finish(self._context.relay.bare_newline)
-            head, start = self._head(letter)
+            head, start = await self._head(letter)
             if large := len(head) > LARGE_HEAD_BYTES:
                 head = b""  # not kept in memory while its turn to be judged comes
             report = await self._judged(letter)
             _obey(report)
             if large:
-                head, start = self._head(letter)
+                head, start = await self._head(letter)
             fields = self._trace() + render(report.fields(), b"\r\n")
             if len(head) <= LARGE_HEAD_BYTES:
                 marked = strip_and_prepend(head, fields)
@@ -107,7 +107,7 @@ class HandOver:
             if desk is None or letter.size_bytes > limit:
                 raise MessageTooLarge("report larger than what is looked at")  # noqa: TRY301 - answered like all faults
             client = self._envelope.client  # MAIL FROM is whatever its sender writes
-            content = unstuffed(letter.head(limit))
+            content = unstuffed(await asyncio.to_thread(letter.head, limit))
             with self._connection.limit.of(self._context.relay.inspect_timeout_s):
                 receipt = await desk.take(content, label, client.login or client.address)
             await self._next_hop.reset()
@@ -125,7 +125,13 @@ class HandOver:
         except Exception as error:  # noqa: BLE001 - the next hop has the mail, nothing may change that
             observer.failed("observer.failed", error)
 
-    def _head(self, letter: Letter) -> tuple[bytes, int]:
+    async def _head(self, letter: Letter) -> tuple[bytes, int]:
+        """Return the header section and where the rest begins, as `_header`."""
+        if letter.spooled:
+            return await asyncio.to_thread(self._header, letter)
+        return self._header(letter)
+
+    def _header(self, letter: Letter) -> tuple[bytes, int]:
         """Return the header section as it was meant, and where in the letter the rest begins.
 
         Raises:

@@ -89,17 +89,17 @@ class Inbox:
         self._reads += 1
         if self._reads > READS_UNASKED and not self._queued:
             if self._reads > READS_UNHURRIED and len(block) < SMALL_BLOCK:
-                self._loop.call_later(PAUSE_S, self._go_on)
-                self._wait_for_turn()
-            elif not self._take_turn(self._go_on):
-                self._wait_for_turn()
+                self._loop.call_later(PAUSE_S, self.go_on)
+                self.hold()
+            elif not self._take_turn(self.go_on):
+                self.hold()
         self._take(block)
 
     def _take(self, block: bytes) -> None:
         if self.sink is None:
             buffer = self._buffer
             buffer += block
-            self._hold()
+            self._stop_when_full()
             if b"\n" not in block and len(buffer) <= LINE_BYTES:
                 return  # no line yet
         else:
@@ -108,7 +108,7 @@ class Inbox:
                 return
             self.sink = None
             self._buffer += rest
-            self._hold()
+            self._stop_when_full()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -192,7 +192,7 @@ class Inbox:
         self._waiter = self._loop.create_future()
         return self._waiter
 
-    def _hold(self) -> None:
+    def _stop_when_full(self) -> None:
         """Read no more while too much waits."""
         if len(self._buffer) > HIGH_WATER and not self._full:
             self._pause()
@@ -204,12 +204,13 @@ class Inbox:
             self._full = False
             self._resume()
 
-    def _wait_for_turn(self) -> None:
+    def hold(self) -> None:
+        """Read no more until `go_on`."""
         self._pause()
         self._queued = True
 
-    def _go_on(self) -> None:
-        """Read again: the turn has come."""
+    def go_on(self) -> None:
+        """Read again: the turn has come, or the disk has."""
         if self._queued:
             self._queued = False
             self._resume()

@@ -144,6 +144,7 @@ class Relay:
             await self._keeper
             self._keeper = None
         self._kennel.stop()
+        self._context.budget.close()
         for path in self._paths:
             await asyncio.to_thread(Path(path).unlink, missing_ok=True)
 

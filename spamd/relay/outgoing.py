@@ -3,7 +3,7 @@
 The header section is the only part that is ever touched; the rest leaves as the bytes that came.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -37,10 +37,11 @@ class Outgoing:
         rest = self.letter.whole()
         return b"".join((self.head, rest[self.start :] if self.start else rest, b".\r\n"))
 
-    def blocks(self) -> Iterator[bytes]:
+    async def blocks(self) -> AsyncIterator[bytes]:
         """Yield the wire form without its final dot."""
         yield self.head
-        yield from self.letter.blocks(self.start)
+        async for block in self.letter.read(self.start):
+            yield block
 
     def plain_blocks(self) -> Iterator[bytes]:
         """Yield the message as a Maildir keeps it: Return-Path, LF line ends, no dot-stuffing."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from spamd.errors import MessageTooLarge
 from spamd.relay.connection import Connection
-from spamd.relay.data import DataIntake
+from spamd.relay.data import DataIntake, Intake
 from spamd.relay.replies import ClientTimeoutError
 
 
@@ -28,10 +28,12 @@ class Receiving:
 
     def data(self, intake: DataIntake) -> Coroutine[Any, Any, None]:
         """Read as far as the final dot."""
-        return self._pour(intake.feed)
+        return self._pour(intake.feed, intake)
 
-    async def chunk(self, size: int, sink: Callable[[bytes], None]) -> None:
-        """Read exactly `size` octets."""
+    async def chunk(
+        self, size: int, sink: Callable[[bytes], None], intake: Intake | None = None
+    ) -> None:
+        """Read exactly `size` octets; they go to `intake`, if they are kept."""
         come = self._connection.inbox.take(size)
         sink(come)
         left = size - len(come)
@@ -44,9 +46,11 @@ class Receiving:
             return rest
 
         if left:
-            await self._pour(take)
+            await self._pour(take, intake)
 
-    async def _pour(self, take: Callable[[bytes], bytes | None]) -> None:
+    async def _pour(
+        self, take: Callable[[bytes], bytes | None], intake: Intake | None = None
+    ) -> None:
         """Give blocks to `take` until it returns what is no longer its own."""
         connection = self._connection
         inbox = connection.inbox
@@ -55,6 +59,9 @@ class Receiving:
             rest = take(block)
             if rest is None:
                 self._wait(len(block))
+                if intake is not None and intake.behind:
+                    intake.when_written(inbox.go_on)
+                    inbox.hold()
             return rest
 
         connection.watchdog.watch(connection.options.data_timeout_s)

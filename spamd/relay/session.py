@@ -215,7 +215,7 @@ class RelaySession(Introduction):
             self._chunks = ChunkIntake(self._share, self.options.max_message_bytes)
             self._heart.watch(self._context.next_hop.keepalive_s)
         chunks = self._chunks
-        await Receiving(self).chunk(size, chunks.feed)
+        await Receiving(self).chunk(size, chunks.feed, chunks)
         if size >= SMALL_CHUNK:
             self.conduct.useful()
         if chunks.fault is not None:

@@ -8,9 +8,11 @@ so that nobody fills it alone; when it is empty, or the disk is full, the letter
 452 and nobody else suffers.
 """
 
+import asyncio
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import IO
 from weakref import WeakValueDictionary
@@ -20,6 +22,8 @@ from spamd.relay.replies import SpoolFull
 BLOCK = 256 * 1024
 """Octets moved at a time between disk and network: few steps, small against any budget."""
 
+THREADS = 2
+"""Blocks written or read at a time: a disk gains nothing by more."""
 
 SMALL_PIECE = 1024
 """Octets; smaller pieces of a message are joined, for each by itself takes sixty octets more."""
@@ -38,11 +42,21 @@ class Budget:
     directory: str = ""
     client_share: float = 1.0
     max_message_bytes: int = 0
+    threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="spool"),
+        compare=False,
+    )
     _all: tuple[int, int] = (0, 0)
-    _shares: "WeakValueDictionary[str, Share]" = field(default_factory=WeakValueDictionary)
+    _shares: "WeakValueDictionary[str, Share]" = field(
+        default_factory=WeakValueDictionary, compare=False
+    )
 
     def __post_init__(self) -> None:
         self._all = self.memory_bytes, self.spool_bytes
+
+    def close(self) -> None:
+        """End the threads; what they do is finished."""
+        self.threads.shutdown(wait=False)
 
     def share(self, network: str) -> "Share":
         """Return what a network may hold; what has no network may hold all."""
@@ -96,7 +110,22 @@ class Letter:
     dotted  a line may begin with a dot, so the message is not what the wire form is
     """
 
-    __slots__ = ("_file", "_pieces", "_share", "_small", "_tail", "dotted", "size_bytes")
+    __slots__ = (
+        "_closed",
+        "_fault",
+        "_file",
+        "_pending",
+        "_pieces",
+        "_share",
+        "_small",
+        "_tail",
+        "_unwritten",
+        "_writing",
+        "dotted",
+        "size_bytes",
+        "spooled",
+        "when_written",
+    )
 
     def __init__(self, share: Share) -> None:
         self._share = share
@@ -104,13 +133,15 @@ class Letter:
         self._small = bytearray()  # small pieces behind them
         self._tail = b""
         self._file: IO[bytes] | None = None
+        self._pending: list[bytes] = []  # for the disk
+        self._unwritten = 0  # octets of these
+        self._writing: asyncio.Future[IO[bytes]] | None = None
+        self._fault: OSError | None = None
+        self._closed = False
+        self.when_written: Callable[[], None] | None = None
+        self.spooled = False
         self.size_bytes = 0
         self.dotted = False
-
-    @property
-    def spooled(self) -> bool:
-        """Tell whether the letter lies on disk."""
-        return self._file is not None
 
     @property
     def ends_line(self) -> bool:
@@ -126,7 +157,9 @@ class Letter:
         size = len(piece)
         self._tail = (self._tail + piece)[-2:] if size < 2 else piece[-2:]
         share = self._share
-        if self._file is None:
+        if self._fault is not None:
+            raise SpoolFull("disk full or not to be written to") from self._fault
+        if not self.spooled:
             small = self.size_bytes + size <= share.budget.spool_above_bytes
             if small and share.take_memory(size):
                 self.size_bytes += size
@@ -137,10 +170,37 @@ class Letter:
                     self._small += piece
                 return
             self._to_disk()
-        self._write(piece)
+        if not share.take_spool(size):
+            raise SpoolFull("spool budget used up")
+        self.size_bytes += size
+        self._pending.append(piece)
+        self._unwritten += size
+        if self._unwritten >= BLOCK and self._writing is None:
+            self._write()
+
+    @property
+    def behind(self) -> bool:
+        """Tell whether the disk is slower than what comes; else `when_written` is called."""
+        return self._unwritten >= BLOCK and self._writing is not None
+
+    async def settled(self) -> None:
+        """Wait until all is written.
+
+        Raises:
+            SpoolFull: it can't be.
+        """
+        while self._unwritten or self._writing is not None:
+            if self._writing is None:
+                self._write()
+            else:
+                await asyncio.wait([self._writing])
+                await asyncio.sleep(0)  # `_written` is called
+        if self._fault is not None:
+            raise SpoolFull("disk full or not to be written to") from self._fault
 
     def head(self, limit: int) -> bytes:
-        """Return at most `limit` bytes from the start."""
+        """Return at most `limit` bytes from the start; of a spooled letter in a thread."""
+        self._must_be_written()
         if self._file is None:
             return self.whole()[:limit]
         self._file.seek(0)
@@ -154,12 +214,24 @@ class Letter:
         return self._pieces[0]
 
     def blocks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield the bytes from `start` on, a block at a time."""
+        """Yield the bytes from `start` on, a block at a time; of a spooled letter in a thread."""
+        self._must_be_written()
         if self._file is None:
             yield self.whole()[start:]
             return
         self._file.seek(start)
         while block := self._file.read(BLOCK):
+            yield block
+
+    async def read(self, start: int = 0) -> AsyncIterator[bytes]:
+        """Yield the bytes from `start` on, a block at a time, read by a thread."""
+        self._must_be_written()
+        if self._file is None:
+            yield self.whole()[start:]
+            return
+        blocks = self.blocks(start)
+        loop, threads = asyncio.get_running_loop(), self._share.budget.threads
+        while block := await loop.run_in_executor(threads, next, blocks, b""):
             yield block
 
     def again(self) -> Iterator[bytes]:
@@ -179,15 +251,24 @@ class Letter:
 
     def close(self) -> None:
         """Give back memory and disk; calling it twice does no harm."""
-        if self._file is None:
-            self._share.take_memory(-self.size_bytes)
-        else:
-            self._file.close()
+        if self.spooled:
             self._share.take_spool(-self.size_bytes)
-        self._file = None
+        else:
+            self._share.take_memory(-self.size_bytes)
+        self._closed = True
+        if self._file is not None and self._writing is None:  # or `_written` closes it
+            self._file.close()
+            self._file = None
+        self.spooled = False
         self._pieces = []
         self._small.clear()
-        self.size_bytes = 0
+        self._pending = []
+        self.size_bytes = self._unwritten = 0
+
+    def _must_be_written(self) -> None:
+        assert not self._unwritten, "read before `settled`"  # noqa: S101 - half a mail would go out
+        assert self._writing is None  # noqa: S101 - likewise
+        assert self._file is not None or not self.spooled  # noqa: S101 - likewise
 
     def _join(self) -> None:
         if self._small:
@@ -195,28 +276,57 @@ class Letter:
             self._small.clear()
 
     def _to_disk(self) -> None:
-        try:
-            file = tempfile.TemporaryFile(  # noqa: SIM115 - closed by `close`
-                buffering=0, dir=self._share.budget.directory or None
-            )
-        except OSError as error:
-            raise SpoolFull("no temporary file") from error
+        """Go on on the disk, if there is room for what has come."""
         self._join()
-        pieces, self._pieces = self._pieces, []
-        self._share.take_memory(-self.size_bytes)
-        self.size_bytes = 0
-        self._file = file
-        for piece in pieces:
-            self._write(piece)
-
-    def _write(self, piece: bytes) -> None:
-        assert self._file is not None  # noqa: S101 - an invariant: `append` went to disk before
-        if not self._share.take_spool(len(piece)):
+        if not self._share.take_spool(self.size_bytes):
             raise SpoolFull("spool budget used up")
-        self.size_bytes += len(piece)
-        view = memoryview(piece)
-        try:
+        self._share.take_memory(-self.size_bytes)
+        self.spooled = True
+        self._pending, self._pieces = self._pieces, []
+        self._unwritten = self.size_bytes
+
+    def _write(self) -> None:
+        """Have a thread write what has gathered."""
+        pieces, self._pending = self._pending, []
+        self._unwritten = 0
+        budget = self._share.budget
+        loop = asyncio.get_running_loop()
+        self._writing = loop.run_in_executor(
+            budget.threads, _written, self._file, budget.directory, pieces
+        )
+        self._writing.add_done_callback(self._done)
+
+    def _done(self, written: asyncio.Future[IO[bytes]]) -> None:
+        self._writing = None
+        fault = None if written.cancelled() else written.exception()
+        if fault is None and not written.cancelled():
+            self._file = written.result()
+        elif isinstance(fault, OSError):
+            self._fault = fault
+            self._pending = []
+            self._unwritten = 0
+        if self._closed:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+        elif self._unwritten >= BLOCK:
+            self._write()
+        if self.when_written is not None and not self.behind:
+            self.when_written()
+
+
+def _written(file: IO[bytes] | None, directory: str, pieces: Sequence[bytes]) -> IO[bytes]:
+    """Write pieces behind what a file holds, by a thread; a nameless file is made where none is."""
+    fresh = None
+    if file is None:
+        file = fresh = tempfile.TemporaryFile(buffering=0, dir=directory or None)  # noqa: SIM115 - the letter closes it
+    try:
+        for piece in pieces:
+            view = memoryview(piece)
             while view:
-                view = view[self._file.write(view) :]
-        except OSError as error:
-            raise SpoolFull("disk full") from error
+                view = view[file.write(view) :]
+    except BaseException:
+        if fresh is not None:
+            fresh.close()
+        raise
+    return file

@@ -14,7 +14,7 @@ import asyncio
 import re
 import ssl
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import AsyncIterable
 from functools import lru_cache
 from typing import cast
 
@@ -165,14 +165,14 @@ class Wire(asyncio.Protocol):
         self._proven = True
         return answer
 
-    async def pour(self, blocks: Iterable[bytes], timeout_s: float, deadline: float) -> None:
+    async def pour(self, blocks: AsyncIterable[bytes], timeout_s: float, deadline: float) -> None:
         """Send the blocks of a message; each must be taken in time, and all by the deadline.
 
         A next hop that refuses before it has all of them gets no more; `ask` returns its refusal.
         One that accepts has broken the rules.
         """
         self._pouring = True
-        for block in blocks:
+        async for block in blocks:
             if self._goodbye is not None:
                 break
             if self._fault is not None:

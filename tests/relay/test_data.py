@@ -35,7 +35,7 @@ SIZES = st.lists(st.integers(0, 5), max_size=30)
 
 
 @given(body=SIGNS, behind=SIGNS, sizes=SIZES)
-def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
+async def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
     body: bytes, behind: bytes, sizes: list[int]
 ) -> None:
     stream = body + END_OF_DATA + behind
@@ -51,6 +51,7 @@ def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
     assert rest is not None
     assert rest + left == (b"\r\n" + stream)[found + 5 :]
     letter = intake._letter
+    await letter.settled()
     stored = b"".join(letter.blocks())
     assert stored == stream[:found]
     assert letter.dotted or unstuffed(stored) == stored
@@ -103,11 +104,14 @@ def test_unstuffing_in_blocks_is_unstuffing(body: bytes, sizes: list[int]) -> No
 
 
 @given(body=SIGNS, sizes=SIZES)
-def test_chunks_become_the_same_message_however_they_are_cut(body: bytes, sizes: list[int]) -> None:
+async def test_chunks_become_the_same_message_however_they_are_cut(
+    body: bytes, sizes: list[int]
+) -> None:
     intake = ChunkIntake(budget().share(""), 10_000)
     for block in cut(body, sizes):
         intake.feed(block)
     intake.last()
+    await intake._letter.settled()
     stored = b"".join(intake._letter.blocks())
     meant = body
     if body.endswith(b"\r"):

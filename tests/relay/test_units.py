@@ -112,26 +112,33 @@ def test_a_trusted_client_is_not_counted_for_itself() -> None:
     assert [door.enter("192.0.2.1") for _ in range(3)] == ["", "", ""]
 
 
-def test_a_folder_that_takes_no_files_is_a_full_spool() -> None:
+async def test_a_folder_that_takes_no_files_is_a_full_spool() -> None:
     budget = Budget(memory_bytes=10, spool_bytes=100, spool_above_bytes=10, directory="/no/such")
     letter = Letter(budget.share(""))
+    letter.append(b"x" * 20)
     with pytest.raises(SpoolFull):
-        letter.append(b"x" * 20)
+        await letter.settled()
+    with pytest.raises(SpoolFull):
+        letter.append(b"x")
     letter.close()
+    budget.close()
     assert (budget.memory_bytes, budget.spool_bytes) == (10, 100)
 
 
-def test_a_disk_that_is_full_is_a_full_spool() -> None:
+async def test_a_disk_that_is_full_is_a_full_spool() -> None:
     budget = Budget(memory_bytes=10, spool_bytes=100, spool_above_bytes=10)
     letter = Letter(budget.share(""))
     letter.append(b"x" * 20)
+    await letter.settled()
     assert letter._file is not None
     read_only = os.open("/dev/full", os.O_WRONLY)
     os.dup2(read_only, letter._file.fileno())
     os.close(read_only)
+    letter.append(b"y" * 20)
     with pytest.raises(SpoolFull):
-        letter.append(b"y" * 20)
+        await letter.settled()
     letter.close()
+    budget.close()
     assert (budget.memory_bytes, budget.spool_bytes) == (10, 100)
 
 
