@@ -3,7 +3,7 @@
 # time, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for SECONDS=…,
 # CORPORA=… folders of mail in files.
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix bench compare-parsers fuzz test-image pins clean
+.PHONY: help run test histories check fix bench compare-parsers fuzz test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -31,6 +31,9 @@ run: $(RUN)  ## start spamd on 127.0.0.1:8025, everything it keeps under ./var
 test: $(DEV)  ## run all tests; as root it first installs the servers they talk to
 	@.ci/install-packages tests
 	$(BIN)/pytest $(PYTEST_FLAGS) $(TESTS)
+
+histories: $(DEV)  ## play 10,000 random histories of mailboxes: nobody but a person teaches
+	$(BIN)/python -m tests.feedback.histories_run 10000
 
 check: $(DEV)  ## formatting, lint, types, floors, dependencies
 	$(BIN)/ruff format --check .

@@ -101,13 +101,27 @@ class Observer(Protocol):
 
 
 class Place(IntFlag):
-    """Where in an account a mail lies or lay; as flags, all the places it was seen in."""
+    """Where in an account a mail lies; as flags, all the places it lies in."""
 
     INBOX = 1
     JUNK = 2
     OTHER = 4  # any folder that is neither of the above nor excluded (Trash, Sent, …)
-    MARKED_SPAM = 8  # it carried the keyword $Junk
-    MARKED_HAM = 16  # it carried the keyword $NotJunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """A mail where it lay when its folder was looked at last. One row for each (folder, key).
+
+    folder     its name as people see it (decoded)
+    key        IMAP UID or Maildir base name, as text
+    mail       16 bytes over its header: the same in every folder it lies in
+    delivered  when it was delivered to the account, in seconds since 1970; 0: unknown
+    """
+
+    folder: str
+    key: str
+    mail: bytes
+    delivered: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +172,7 @@ class Cursor:
     next_uid   the first UID that was not looked at
     modseq     highest CONDSTORE mod-sequence looked at; 0: the server has none
     messages   how many messages the folder held
-    first_look UIDs below this one lay there when the folder was seen first: no lessons
+    first_look UIDs below this one lay there already when we could have seen them come
     marked     UIDs seen with $Junk and with $NotJunk, as "3:7,12/8"; may be long
     time       when this was written (UTC)
     """
@@ -181,6 +195,7 @@ class Parked:
     uid        IMAP UID or Maildir base name, as text
     attempts   how often it was tried; it is given up at `feedback.attempts`
     reason     one sentence
+    label      what it is taught as once it can be read; None: nothing, or nobody knows yet
     """
 
     account: str
@@ -190,31 +205,48 @@ class Parked:
     attempts: int
     reason: str
     time: datetime
+    label: Label | None = None
 
 
 class Mailboxes(Protocol):
-    """What the feedback watchers remember between two looks; small, in the database.
+    """What the feedback watchers remember between two looks; about 100 bytes for each mail.
 
-    `traces` are 16 bytes each: the fingerprint of a mail's header, enough to recognise it in
-    another folder. They are kept for each account, with all places the mail was seen in, or-ed.
+    Sightings are what the folders held at the last look, no more: a mail that left is forgotten.
     """
 
     async def cursors(self, account: str) -> Mapping[str, Cursor]:
         """Return the cursors of an account by folder."""
         ...
 
-    async def seen(self, account: str, traces: Sequence[bytes]) -> Mapping[bytes, Place]:
-        """Return where mails were seen so far; those never seen are left out."""
+    async def lying(self, account: str, folder: str) -> Sequence[Sighting]:
+        """Return what a folder held at the last look."""
+        ...
+
+    async def seen(
+        self, account: str, mails: Sequence[bytes]
+    ) -> Mapping[bytes, Sequence[Sighting]]:
+        """Return where mails lay at the last look; those that lay nowhere are left out."""
         ...
 
     async def save(
-        self, cursor: Cursor | None, account: str, traces: Mapping[bytes, Place]
+        self,
+        account: str,
+        cursors: Sequence[Cursor],
+        came: Sequence[Sighting] = (),
+        left: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Write a cursor and add places to traces, in one transaction."""
+        """Write cursors, forget the mails that left (folder, key), add those that came.
+
+        All in one transaction: what was seen and how far was read are never at odds.
+        """
+        ...
+
+    async def rename(self, account: str, old: str, new: str) -> None:
+        """Give a folder's cursor and sightings to a new name, in place of what that had."""
         ...
 
     async def forget(self, account: str, folder: str) -> None:
-        """Remove the cursor of a folder that is gone; its traces stay."""
+        """Remove the cursor and the sightings of a folder that is gone."""
         ...
 
     async def park(self, parked: Parked) -> None:

@@ -91,6 +91,8 @@ async def _examine(
             hands, watched = _hands(here, store)
             setup = _setup(here, store, recipient, sender, wait_s)
             instruments = Instruments(
+                mailboxes=store.mailboxes,
+                window_s=here.settings.feedback.rule_window_s,
                 history=store.scans,
                 leases=store.leases,
                 trainer=trainer(store, here.settings),

@@ -120,7 +120,7 @@ def service(here: Session, store: "Store", observer: "Observer") -> "Feedback":
     memory = Memory(
         mailboxes=store.mailboxes,
         history=store.scans,
-        teacher=Teacher(trainer(store, settings), store.held, clock, settings.feedback),
+        teacher=Teacher(trainer(store, settings, observer), store.held, clock, settings.feedback),
         extract=lambda content: extract(content, settings.tokenizer),
     )
     return Feedback(

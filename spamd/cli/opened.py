@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spamd.bayes.model import Model
     from spamd.cli.extraction import Extracted
     from spamd.message.features import Features
-    from spamd.ports import Lesson
+    from spamd.ports import Lesson, Observer
     from spamd.settings import Settings
     from spamd.storage.store import Store
     from spamd.training.trainer import Trainer
@@ -171,11 +171,16 @@ async def digests_of(store: "Store", found: Targets) -> tuple[dict[str, bytes], 
     return digests, [name for name in found.ids if name not in known]
 
 
-def trainer(store: "Store", settings: "Settings") -> "Trainer":
-    """Return what teaches and takes back."""
+def trainer(store: "Store", settings: "Settings", observer: "Observer | None" = None) -> "Trainer":
+    """Return what teaches and takes back, telling of each lesson to an observer if there is one."""
     from spamd.training.trainer import Trainer
 
-    return Trainer(unit_of_work=store.unit_of_work, clock=WallClock(), options=settings.training)
+    return Trainer(
+        unit_of_work=store.unit_of_work,
+        clock=WallClock(),
+        options=settings.training,
+        observer=observer,
+    )
 
 
 async def remembered(store: "Store", found: Targets) -> "list[Extracted | Unreadable]":

@@ -22,10 +22,11 @@ from spamd.bayes.decision import Verdict
 from spamd.errors import TemporaryError
 from spamd.feedback.doctor_hands import Found, Hands
 from spamd.feedback.doctor_mail import Setup, plain, send, smtp_cure
-from spamd.feedback.mailbox import MailboxError
+from spamd.feedback.evidence import DATE_S
+from spamd.feedback.mailbox import MailboxError, header_fields, trace
 from spamd.feedback.service import LEASE
 from spamd.message.features import Features
-from spamd.ports import Clock, History, Known, Leases, Place
+from spamd.ports import Clock, History, Known, Leases, Mailboxes, Place
 from spamd.sample import Label
 from spamd.training import Outcome, Result
 from spamd.wording import reason
@@ -73,8 +74,13 @@ class Corrector(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruments:
-    """What the doctor looks with."""
+    """What the doctor looks with.
 
+    window_s  `feedback.rule_window_s`: what leaves its folder sooner was not moved by a person
+    """
+
+    mailboxes: Mailboxes
+    window_s: float
     history: History
     leases: Leases
     trainer: Corrector
@@ -265,10 +271,11 @@ class Doctor:
         label = Label.HAM if known.verdict is Verdict.SPAM else Label.SPAM
         if not self._watched:
             return await self._teach(known, label)
+        await self._until(lambda: self._watched_in(hand, found))
         if label is Label.HAM and found.folder.place is not Place.JUNK:
             await hand.move(found, Place.JUNK)
-            await asyncio.sleep(2)  # until the watcher has seen it there
             found = await hand.find(self._setup.mark) or found
+            await self._until(lambda: self._watched_in(hand, found))
         await hand.move(found, Place.JUNK if label is Label.SPAM else Place.INBOX)
 
         async def look() -> Known | None:
@@ -278,6 +285,17 @@ class Doctor:
         if await self._until(look) is None:
             raise await self._unlearned()
         return label
+
+    async def _watched_in(self, hand: Hands, found: Found) -> bool | None:
+        """Return True once the watcher has seen the mail where it lies, for long enough."""
+        mail = trace(header_fields(found.header))
+        name = found.folder.name
+        seen = (await self._with.mailboxes.seen(hand.key, [mail])).get(mail, ())
+        cursor = (await self._with.mailboxes.cursors(hand.key)).get(name)
+        if cursor is None or name not in {one.folder for one in seen}:
+            return None
+        settled = max(one.delivered for one in seen) + DATE_S + self._with.window_s
+        return True if cursor.time.timestamp() >= settled else None
 
     async def _teach(self, known: Known, label: Label) -> Label:
         features = await self._with.history.kept(known.digest)

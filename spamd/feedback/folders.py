@@ -17,8 +17,11 @@ from spamd.feedback.mailbox import Folder, Role
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Place
 
-EXCLUDED_USES = {"\\trash", "\\drafts", "\\sent", "\\all", "\\flagged", "\\important"}
-"""RFC 6154 §2: thrown away, unfinished, own mail; and views of mail that lies elsewhere."""
+VIEWS = {"\\all", "\\flagged", "\\important"}
+"""RFC 6154 §2, 8457: views of mail that lies elsewhere. Not all that are views say so."""
+
+EXCLUDED_USES = {"\\trash", "\\drafts", "\\sent", *VIEWS}
+"""RFC 6154 §2: thrown away, unfinished, own mail; and views."""
 
 UNREADABLE = {"\\noselect", "\\nonexistent"}
 
@@ -67,6 +70,17 @@ def watched(
     ]
     order = [Place.JUNK, Place.INBOX, Place.OTHER]
     return sorted(found, key=lambda folder: (order.index(folder.place), folder.name))
+
+
+def excluded(
+    listed: Sequence[Listed], account: AccountOptions, options: FeedbackOptions
+) -> list[str]:
+    """Return the folders that hold mail and teach nothing, as the server calls them."""
+    return [
+        folder.raw
+        for folder, place in _roles(listed, account, options)
+        if place is None and not folder.attributes & (UNREADABLE | VIEWS)
+    ]
 
 
 def surveyed(

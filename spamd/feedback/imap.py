@@ -1,23 +1,26 @@
 """An IMAP account as a `Mailbox`: each connection has one thread, in which all its calls block.
 
-UIDs are trusted within one UIDVALIDITY only. When it changes, or the server has none, the folder is
-read again from the start as at a first look: traces that were seen there before teach nothing, so
-nothing is learned twice.
+UIDs are trusted within one UIDVALIDITY only. When it changes, the folder is read again, and what
+came or left meanwhile teaches nothing. Where there is none that lasts (none at all, 0, beyond 32
+bits, a new one at each SELECT) each look reads the whole folder and knows its mail by traces alone.
+
+What left a folder is found by its number of mails: when that is not what it was with the new ones
+added, all UIDs are asked for, and believed if they are as many as the server says there are.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import ParamSpec, TypeVar
 
-from spamd.feedback.folders import surveyed, watched
+from spamd.feedback.folders import Listed, excluded, surveyed, watched
 from spamd.feedback.hand import Hands
 from spamd.feedback.imap_login import Contexts
 from spamd.feedback.imap_session import JUNK_KEYWORDS, ImapSession, Row, Status
 from spamd.feedback.mailbox import (
     Folder,
+    FolderError,
     Head,
     MailboxError,
     News,
@@ -29,6 +32,18 @@ from spamd.feedback.mailbox import (
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.uidset import pack, unpack
 from spamd.ports import Clock, Cursor, Place
+
+EXCLUDED_MOST = 100
+"""Folders that are asked whether a mail lies in them too."""
+
+LISTINGS = 2
+"""How often a server may contradict itself: a mail may come while it counts."""
+
+EVERY_UID = 2**32
+"""Above all UIDs (RFC 3501 §2.3.1.1)."""
+
+UNSURE = -1
+"""As `Cursor.messages`: count again."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,6 +83,8 @@ class ImapMailbox:
         self._hand: Hands | None = None
         self._told = 0.0
         self._looked: dict[str, Status] = {}
+        self._restless: set[str] = set()
+        self._listed: Sequence[Listed] = ()
 
     async def open(self) -> None:
         """Connect and log in."""
@@ -86,9 +103,11 @@ class ImapMailbox:
 
     async def folders(self) -> Sequence[Folder]:
         """Return the folders to watch, Junk first."""
-        return await self._call(
-            lambda: watched(self._session.listed(), self.account, self._options)
-        )
+        return await self._call(self._watched)
+
+    def _watched(self) -> Sequence[Folder]:
+        self._listed = self._session.listed()
+        return watched(self._listed, self.account, self._options)
 
     async def survey(self) -> Sequence[tuple[Folder, Role]]:
         """Return all folders that `bootstrap` may read, with what is kept in them."""
@@ -110,6 +129,21 @@ class ImapMailbox:
         limit = self._options.max_message_bytes
         return await self._call(self._session.content, folder.raw, int(key), limit)
 
+    async def still(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Collection[str]:
+        """Return which of these mails lie in a folder now and are not marked as deleted."""
+        return await self._call(self._still, folder, keys, cursor.validity)
+
+    async def fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+        """Return a cursor for which all that lies in a folder now lay there before."""
+        return await self._call(self._fenced, folder, cursor)
+
+    async def shown(self, folder: Folder, head: Head) -> bool:
+        """Return whether a mail of `folder` lies in an excluded one (Trash) as well.
+
+        In doubt only mail of the inbox and of Junk does not: nobody has views there.
+        """
+        return await self._call(self._shown, folder, head.fields.get("message-id", ""))
+
     async def wait(self, folder: Folder | None, seconds: float) -> None:
         """Return when something may have happened in `folder`, after `seconds` at the latest."""
         if folder is not None and self._session.has("IDLE"):
@@ -121,45 +155,115 @@ class ImapMailbox:
             await asyncio.sleep(seconds)
 
     def _look(self, folder: Folder, cursor: Cursor | None, baseline: bool) -> News | None:  # noqa: FBT001 - positional for the thread
+        began = self._clock.now()
         status = self._session.status(folder.raw)
-        if self._unchanged(folder, cursor, status):
+        if cursor is not None and self._unchanged(folder, cursor, self._lasting(folder, status)):
             self._looked[folder.name] = status
             return None
-        status = self._session.examine(folder.raw)
-        self._looked[folder.name] = status
-        again = cursor is None or cursor.validity != status.validity or status.validity == 0
-        start = self._first_cursor(folder, status, baseline or cursor is not None)
-        if not again and cursor is not None:
+        examined = self._session.examine(folder.raw)
+        if status.validity and examined.validity and status.validity != examined.validity:
+            self._restless.add(folder.name)
+        self._looked[folder.name] = examined
+        status = self._lasting(folder, examined)
+        again = cursor is not None and _is_anew(cursor, status)
+        if cursor is None or again:
+            start = self._first_cursor(folder, status, baseline or again)
+            if cursor is not None and not status.validity:
+                start = replace(start, first_look=cursor.first_look)
+        else:
             start = cursor
-        uids = self._session.uids(folder.raw, start.next_uid, status)
-        next_uid = max([status.next_uid, *(uid + 1 for uid in uids[-1:])])
+        news = self._news(folder, status, start, fresh=cursor is None, again=again)
+        return replace(news, end=replace(news.end, time=began))
+
+    def _news(
+        self, folder: Folder, status: Status, start: Cursor, *, fresh: bool, again: bool
+    ) -> News:
+        uids = self._session.uids(folder.raw, 1 if again else start.next_uid, status)
+        next_uid = max([status.next_uid, start.next_uid, *(uid + 1 for uid in uids[-1:])])
         marks = self._marks(folder, status)
-        marked = [] if again else _newly_marked(start, marks)
-        start = replace(start, marked=pack_marks(_without(marks, marked)))
+        marked = [] if again or fresh else _newly_marked(start, marks)
+        whole = [str(uid) for uid in uids] if len(uids) == status.messages else None
+        there: Sequence[str] | None = whole
+        agrees = fresh or again or start.messages + len(uids) == status.messages
+        if not again:
+            there = None if agrees else self._listing(folder, status)
+        first_look = start.first_look
+        if (fresh or again) and status.validity:
+            first_look = min(first_look, next_uid)
+        seen = replace(start, first_look=first_look, marked=pack_marks(_without(marks, marked)))
         return News(
             folder=folder,
             keys=[str(uid) for uid in uids],
             marked=[str(uid) for uid in marked],
-            unseen=_gap(start, next_uid, len(uids), folder),
-            start=start,
+            there=there,
+            start=seen,
             end=replace(
-                start,
+                seen,
                 next_uid=next_uid,
                 modseq=status.modseq,
-                messages=status.messages,
+                messages=status.messages if agrees or there is not None else UNSURE,
+                first_look=seen.first_look if status.validity else 0,
                 marked=pack_marks(marks),
-                time=self._clock.now(),
             ),
             numbered=True,
+            again=again,
+            warning="" if status.validity else _warning(folder),
         )
 
-    def _unchanged(self, folder: Folder, cursor: Cursor | None, status: Status) -> bool:
+    def _lasting(self, folder: Folder, status: Status) -> Status:
+        """Return a folder's state, without the UIDVALIDITY that doesn't last."""
+        return replace(status, validity=0) if folder.name in self._restless else status
+
+    def _listing(self, folder: Folder, status: Status) -> list[str] | None:
+        """Return all that lies in a folder, None when the server contradicts itself."""
+        uids = self._session.uids(folder.raw, 1, status)
+        return [str(uid) for uid in uids] if len(uids) == status.messages else None
+
+    def _still(self, folder: Folder, keys: Sequence[str], validity: int) -> Collection[str]:
+        for _ in range(LISTINGS):
+            status = self._lasting(folder, self._session.examine(folder.raw))
+            listing = self._listing(folder, status)
+            if listing is not None:
+                break
+        else:
+            return keys
+        if status.validity != validity or not validity:
+            return keys
+        there = sorted(set(keys) & set(listing), key=int)
+        deleted = self._session.deleted(folder.raw, [int(key) for key in there]) if there else []
+        return set(there) - {str(uid) for uid in deleted}
+
+    def _fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+        looked = self._looked.get(folder.name)
+        status = self._session.status(folder.raw)
+        if looked is not None and not replace(status, validity=looked.validity).differs(looked):
+            return cursor
+        if not cursor.validity:
+            self._looked.pop(folder.name, None)  # the next look reads it again, whatever it is then
+            return replace(cursor, first_look=EVERY_UID)
+        uids = self._session.uids(folder.raw, cursor.next_uid, status)
+        after = max([status.next_uid, cursor.first_look, *(uid + 1 for uid in uids[-1:])])
+        return replace(cursor, first_look=after)
+
+    def _shown(self, folder: Folder, identity: str) -> bool:
+        if not identity.isascii() or not identity:
+            return folder.place is Place.OTHER
+        beside = excluded(self._listed, self.account, self._options)[:EXCLUDED_MOST]
+        try:
+            return any(self._session.holds(raw, identity) for raw in beside)
+        except FolderError:  # a folder may be shut for ever
+            return folder.place is Place.OTHER
+
+    def _unchanged(self, folder: Folder, cursor: Cursor, status: Status) -> bool:
         """Return whether STATUS alone proves that there is nothing to look at."""
-        if cursor is None or cursor.validity != status.validity:
-            return False
+        looked = self._looked.get(folder.name)
         if status.validity == 0:
-            return self._looked.get(folder.name) == status
-        if cursor.next_uid < status.next_uid or not cursor.next_uid:
+            if looked is None or cursor.validity or not (status.next_uid or status.modseq):
+                return False
+            return not replace(status, validity=looked.validity).differs(looked)
+        if cursor.validity != status.validity or cursor.messages != status.messages:
+            return False
+        if not status.next_uid or cursor.next_uid != status.next_uid:
             return False
         if not self._options.keywords or (folder.place is Place.OTHER and not status.modseq):
             return True
@@ -173,13 +277,13 @@ class ImapMailbox:
             next_uid=1,
             modseq=0,
             messages=0,
-            first_look=status.next_uid if lay_there else 1,
+            first_look=(status.next_uid or EVERY_UID) if lay_there else 1,
             marked="",
             time=self._clock.now(),
         )
 
     def _marks(self, folder: Folder, status: Status) -> tuple[list[int], list[int]]:
-        if not self._options.keywords or status.messages == 0:
+        if not self._options.keywords or status.messages == 0 or not status.validity:
             return [], []
         junk, not_junk = (
             self._session.uids(folder.raw, 1, status, keyword) for keyword in JUNK_KEYWORDS
@@ -215,14 +319,18 @@ def _newly_marked(start: Cursor, marks: Sequence[list[int]]) -> list[int]:
     return sorted(new)
 
 
-def _gap(start: Cursor, next_uid: int, found: int, folder: Folder) -> bool:
-    """Return whether UIDs were given to mail that we never saw.
+def _is_anew(cursor: Cursor, status: Status) -> bool:
+    """Return whether UIDs of an earlier look mean nothing now."""
+    if not status.validity or cursor.validity != status.validity:
+        return True
+    return 0 < status.next_uid < cursor.next_uid  # RFC 3501 §2.3.1.1: UIDs never go back
 
-    At a first look at Junk they tell nothing: people delete spam all the time.
-    """
-    if folder.place is Place.JUNK and start.next_uid < start.first_look:
-        return False
-    return next_uid - start.next_uid > found
+
+def _warning(folder: Folder) -> str:
+    return (
+        f"folder {folder.name}: the server gives no lasting UIDs (UIDVALIDITY); its mail is known"
+        " by header fields alone and read whole at each look"
+    )
 
 
 def _head(row: Row, start: Cursor) -> Head:
@@ -232,23 +340,9 @@ def _head(row: Row, start: Cursor) -> Head:
     return Head(
         key=str(row.uid),
         fields=fields,
-        traces=(trace(fields),),
+        trace=trace(fields),
         id=fields.get("x-spam-id") or None,
         flags=row.flags,
         delivered=row.delivered,
-        arrived=_arrived(row, start),
         first_look=row.uid < start.first_look,
     )
-
-
-def _arrived(row: Row, start: Cursor) -> datetime | None:
-    """Return when a mail came to this folder, at the earliest.
-
-    What came since the last look came after the last look, and no mail comes anywhere before it is
-    delivered. SAVEDATE only says that it came no later: Dovecot takes it from the file of a
-    Maildir, whose time moves when the mail is read or copied.
-    """
-    if row.uid < start.first_look:
-        return None
-    since = start.time if row.delivered is None else max(start.time, row.delivered)
-    return since if row.saved is None else min(since, row.saved)

@@ -13,7 +13,6 @@ Sources: RFC 3501, 2177 (IDLE), 7162 (CONDSTORE), 8514 (SAVEDATE), 6154 (SPECIAL
 
 import contextlib
 import imaplib
-import re
 import socket
 import ssl
 import time
@@ -27,6 +26,7 @@ from imapclient.exceptions import CapabilityError, IMAPClientError, LoginError
 
 from spamd.feedback.folders import Listed
 from spamd.feedback.imap_login import Client, Contexts, connect, log_in
+from spamd.feedback.imap_rows import folders, rows
 from spamd.feedback.imap_wire import ANSWER_BYTES, TEXT_BYTES, Allowance
 from spamd.feedback.mailbox import (
     HEAD_FIELDS,
@@ -37,6 +37,7 @@ from spamd.feedback.mailbox import (
     words,
 )
 from spamd.feedback.options import AccountOptions
+from spamd.feedback.uidset import pack
 
 SEARCH_WINDOW = 50_000
 """Mails looked through by one SEARCH: a UID has up to 10 digits, and a line ends at 1,000,000 bytes
@@ -57,6 +58,9 @@ LIST_BYTES = 32 * 1024 * 1024
 
 UID_MOST = 2**32 - 1  # RFC 3501 §2.3.1.1: an unsigned 32-bit value, as UIDVALIDITY and EXISTS are
 MODSEQ_MOST = 2**63 - 1  # RFC 7162 §3.1
+
+DIGITS = 20
+"""Of the largest number that IMAP knows (64 bits)."""
 
 MOST_UNREADABLE = 20
 """Mails of one FETCH that can't be read: with more it isn't the mails, and nothing is parked."""
@@ -171,7 +175,7 @@ class ImapSession:
             kind, data = self._client.wire.list('""', '"*"')
             if kind != "OK":
                 raise IMAPClientError(f"LIST failed: {data[0]!r}")
-        listed = list(_listed(data))
+        listed = list(folders(data))
         if not listed:  # RFC 3501 §5.1: there is always an INBOX
             raise MailboxError(f"{self._place} lists no folder of {self._login}")
         return listed
@@ -191,9 +195,14 @@ class ImapSession:
         """Select a folder for reading only, and return its state."""
         self._selected = ""
         with self._folder_errors(raw):
-            found = self._client.select_folder(raw, readonly=True)
+            wire, name = self._client.wire, self._client._normalise_folder(raw)  # noqa: SLF001 - quotes
+            kind, data = wire.select(name, readonly=True)
+            if kind != "OK":
+                raise IMAPClientError(f"EXAMINE failed: {data[0]!r}")
         self._selected = raw
-        return _status(found, b"EXISTS")
+        # Not by `select_folder`, which raises on a UIDVALIDITY that is no number.
+        said = {name.upper().encode(): rows for name, rows in wire.untagged_responses.items()}
+        return _status({name: _digits(rows[0]) for name, rows in said.items() if rows}, b"EXISTS")
 
     def uids(self, raw: str, low: int, status: Status, keyword: str = "") -> list[int]:
         """Return the UIDs from `low` on, ascending, with `keyword` if one is given."""
@@ -234,7 +243,7 @@ class ImapSession:
     def _rows(self, raw: str, uids: list[int], items: list[str]) -> list[Row]:
         try:
             with self._folder_errors(raw):
-                found = self._client.fetch(uids, items)
+                found = self._fetch(uids, items)
                 rows = [_row(uid, found[uid]) for uid in uids if _header_of(found.get(uid, {}))]
         except FolderError as error:
             # One answer that can't be read (a date of the year 0) must not hide its neighbours.
@@ -250,11 +259,31 @@ class ImapSession:
         """Return a mail's first `limit` bytes, None when it vanished."""
         self._select(raw)
         with self._folder_errors(raw, ANSWER_BYTES + limit):
-            found = self._client.fetch([uid], [f"BODY.PEEK[]<0.{limit}>"])
+            found = self._fetch([uid], [f"BODY.PEEK[]<0.{limit}>"])
         for name, value in found.get(uid, {}).items():
             if name.startswith(b"BODY[]") and isinstance(value, bytes):
                 return value[:limit]
         return None
+
+    def _fetch(self, uids: Sequence[int], items: Sequence[str]) -> dict[int, dict[bytes, Any]]:
+        kind, data = self._client.wire.uid(
+            "FETCH", ",".join(map(str, uids)), f"({' '.join(items)})"
+        )
+        if kind != "OK":
+            raise IMAPClientError(f"FETCH failed: {data[0]!r}")
+        return rows(data, uids)
+
+    def deleted(self, raw: str, uids: Sequence[int]) -> list[int]:
+        r"""Return which of some mails are marked as \Deleted: as good as gone."""
+        self._select(raw)
+        with self._folder_errors(raw):
+            return list(self._client.search(["UID", pack(uids), "DELETED"]))
+
+    def holds(self, raw: str, identity: str) -> bool:
+        """Return whether a folder holds a mail with this Message-ID."""
+        self._select(raw)
+        with self._folder_errors(raw):
+            return bool(self._client.search(["HEADER", "Message-ID", identity]))
 
     def idle(self, raw: str, seconds: float, known: Status | None) -> None:
         """Return when the folder changed since `known`, or after `seconds`."""
@@ -335,39 +364,15 @@ def _status(found: Mapping[bytes, Any], messages: bytes) -> Status:
     )
 
 
+def _digits(text: object) -> int | None:
+    """Return the number that some bytes are, None for none."""
+    plain = isinstance(text, bytes) and text.isdigit() and len(text) <= DIGITS
+    return int(text) if plain and isinstance(text, bytes) else None
+
+
 def _number(value: object, most: int) -> int:
     """Return a number of the protocol, 0 (the server has none) for what can't be one."""
     return value if isinstance(value, int) and 0 <= value <= most else 0
-
-
-_LIST_LINE = re.compile(
-    rb'\(([^()]{0,2000})\) (?:NIL|"\\?([^\r\n]?)") (?:"((?:[^"\\]|\\.)*)"|(\{\d+\})|(.+))',
-    re.IGNORECASE,
-)
-
-
-_QUOTED_PAIR = re.compile(rb"\\(.)")
-_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
-
-
-def _listed(data: Sequence[bytes | tuple[bytes, bytes] | None]) -> Iterator[Listed]:
-    """Yield the folders of a LIST answer; the name may be quoted, an atom or a literal."""
-    for row in data:
-        line, literal = row if isinstance(row, tuple) else (row, b"")
-        found = _LIST_LINE.fullmatch(line) if line else None
-        if found is None:
-            continue
-        flags, delimiter, quoted, sized, atom = found.groups()
-        raw = literal if sized else atom or _QUOTED_PAIR.sub(rb"\1", quoted or b"")
-        if not raw or _CONTROL.search(raw):
-            continue  # in a command, a line end would begin one of the server's own choice
-        text = raw.decode("latin-1")
-        yield Listed(
-            name=decoded(text),
-            raw=text,
-            attributes=frozenset(flag.decode("latin-1").lower() for flag in flags.split()),
-            delimiter=(delimiter or b"").decode("latin-1"),
-        )
 
 
 def _header_of(data: dict[bytes, Any]) -> bytes | None:

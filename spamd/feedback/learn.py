@@ -75,6 +75,11 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
+    def counted(self) -> int:
+        """Return how many mails stand in one of the counts so far."""
+        done = self.learned.total() + self.already + self.held + self.parked
+        return done + self.skipped.total()
+
     def add(self, other: "Tally") -> None:
         """Add the counts of another run."""
         self.examined += other.examined

@@ -5,12 +5,11 @@ what is new in a folder since a `Cursor`; `heads` and `content` read; `wait` sle
 may have happened.
 
 A mail is recognised in another folder by its *trace*: 16 bytes over those header fields that no
-move changes. A trace only says "this mail was seen there"; what a mail is taught under is its
-digest or our id (`message.identity`), so two mails that share a trace do no harm.
+move changes. What a mail is taught under is its digest or our id (`message.identity`).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -81,22 +80,20 @@ class Head:
 
     key        IMAP UID or Maildir base name
     fields     `HEAD_FIELDS`, lower-case names, undecoded values
-    traces     fingerprints to remember; the first is the mail's own
+    trace      the same in every folder the mail lies in
     id         the value of its X-Spam-Id field, None without one
     flags      keywords and flags as the server says them
     delivered  when it was delivered to the account (INTERNALDATE); None: unknown
-    arrived    when it came to this folder, at the earliest; None: unknown
-    first_look it lay here when this folder was looked at first
+    first_look it may have lain here already when we looked here last
     fault      why it can't be read, one sentence; empty when it can
     """
 
     key: str
     fields: Mapping[str, str]
-    traces: tuple[bytes, ...]
+    trace: bytes
     id: str | None
     flags: frozenset[str]
     delivered: datetime | None
-    arrived: datetime | None
     first_look: bool
     fault: str = ""
 
@@ -105,25 +102,34 @@ class Head:
 class News:
     """What happened in a folder since its cursor.
 
-    keys      mails that are new here, in the order in which they came
+    keys      mails that are new here, in the order in which they came; with `again` all mails
     marked    mails seen before on which $Junk or $NotJunk is new
-    unseen    mail came and went between two looks
+    there     all mails that lie here, when some may have left; None: none left, or nobody knows
     start     the cursor to write before anything is read: a kill loses no first look
     end       the cursor to write when all is read
-    numbered  keys are UIDs: the cursor moves with each chunk
+    numbered  keys are UIDs: the cursor may move with each chunk
+    again     keys of earlier looks mean nothing any more: mails are known by their traces alone
+    warning   what an operator should know about the folder, one sentence; empty: nothing
     """
 
     folder: Folder
     keys: Sequence[str]
     marked: Sequence[str]
-    unseen: bool
+    there: Collection[str] | None
     start: Cursor
     end: Cursor
     numbered: bool
+    again: bool
+    warning: str = ""
 
     def reached(self, key: str) -> Cursor:
         """Return the cursor to write when all mails up to `key` are read."""
         return replace(self.start, next_uid=int(key) + 1) if self.numbered else self.start
+
+    @property
+    def keyless(self) -> bool:
+        """Whether keys never last here, so that each look reads the whole folder."""
+        return self.numbered and self.end.validity == 0
 
 
 class Mailbox(Protocol):
@@ -145,7 +151,7 @@ class Mailbox(Protocol):
         ...
 
     async def folders(self) -> Sequence[Folder]:
-        """Return the folders to watch, Junk first."""
+        """Return the folders to watch: the inbox, then others, Junk last."""
         ...
 
     async def survey(self) -> Sequence[tuple[Folder, Role]]:
@@ -168,6 +174,21 @@ class Mailbox(Protocol):
 
     async def content(self, folder: Folder, key: str) -> bytes | None:
         """Return a mail's bytes (of a huge one the start), None when it vanished."""
+        ...
+
+    async def still(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Collection[str]:
+        """Return which of these mails lie in a folder now and are not marked as deleted.
+
+        In doubt a mail is there.
+        """
+        ...
+
+    async def fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+        """Return a cursor for which all that lies in a folder now lay there before."""
+        ...
+
+    async def shown(self, folder: Folder, head: Head) -> bool:
+        """Return whether a mail of `folder` lies in an excluded one (Trash) as well."""
         ...
 
     async def wait(self, folder: Folder | None, seconds: float) -> None:
@@ -196,11 +217,10 @@ def unreadable(key: str, fault: str) -> Head:
     return Head(
         key=key,
         fields={},
-        traces=(),
+        trace=b"",
         id=None,
         flags=frozenset(),
         delivered=None,
-        arrived=None,
         first_look=False,
         fault=fault,
     )

@@ -6,26 +6,20 @@ flags while we look. `tmp` is never read, and nothing but regular files (`maildi
 Sub-folders are the folders beginning with a dot (Maildir++, "." between levels) and, where there
 are none, nested ones (Dovecot's LAYOUT=fs).
 
-A file that was looked at is remembered by a trace of its own, made of its name and of the inode of
-its folder: so a renamed folder is still known, and a restart reads no file twice.
-
-A folder whose modification time moved while its list of files did not had a visitor we never saw: a
-gap, as with IMAP UIDs.
+Files are told apart by the lasting part of their names, and a folder by its inode: so a renamed
+folder is still known, and a restart reads no file twice.
 """
 
 import asyncio
-import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import blake2b
 from typing import ParamSpec, TypeVar
 
-from spamd.feedback.folders import Listed, surveyed, watched
+from spamd.feedback.folders import Listed, excluded, surveyed, watched
 from spamd.feedback.hand import Hands, nothing
 from spamd.feedback.mailbox import (
-    TRACE_BYTES,
     Folder,
     FolderError,
     Head,
@@ -74,9 +68,11 @@ class Remembered:
     """What this process knows of a folder: its last listing, and the files looked at.
 
     old   those that lay there at the first look: their times move when they are read
+    told  what is known comes from the database
     """
 
     listing: Listing
+    told: bool
     known: set[str] = field(default_factory=set)
     old: set[str] = field(default_factory=set)
 
@@ -104,6 +100,7 @@ class MaildirMailbox:
         self._remembered: dict[str, Remembered] = {}
         self._names: dict[str, Mapping[str, str]] = {}
         self._stamps: dict[str, tuple[int, int]] = {}
+        self._beside: Sequence[Listed] = ()
         self._files = Files(account.maildir)
         self._hands = hands or Hands("maildir", 1)
 
@@ -123,6 +120,7 @@ class MaildirMailbox:
         """Return the folders to watch, Junk first."""
         listed = await self._aside(self._listed)
         folders = await self._aside(watched, listed, self.account, self._options)
+        self._beside = listed
         self._stamps = await self._aside(self._current_stamps, folders)
         return folders
 
@@ -133,43 +131,49 @@ class MaildirMailbox:
 
     async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
         """Return what is new in a folder, None for nothing."""
-        remembered = self._remembered.get(folder.raw)
+        began = self._clock.now()
         listing = await self._aside(self._list, folder)
-        same_place = cursor is not None and cursor.validity == listing.inode
-        if remembered is None or remembered.listing.inode != listing.inode:
-            known = await self._known(listing)
-            remembered = Remembered(listing=listing, known=known)
-            self._remembered[folder.raw] = remembered
-            gap = False
-        else:
-            gap = (
-                remembered.listing.stamp != listing.stamp
-                and remembered.listing.names == listing.names
-            )
-        came_back = self._came_back(folder, remembered, listing)
-        remembered.known -= came_back
-        remembered.old -= came_back
-        keys = [
-            base for base in sorted(listing.names) if cursor is None or base not in remembered.known
-        ]
-        marked = self._marked(folder, remembered, listing)
+        remembered = await self._recall(folder, listing, cursor)
+        gone = remembered.known - listing.names.keys()
+        again = cursor is not None and cursor.validity != listing.inode
+        keys = sorted(
+            listing.names.keys()
+            if again or cursor is None
+            else listing.names.keys() - remembered.known
+        )
+        marked = [] if again else self._marked(folder, remembered, listing)
         remembered.listing = listing
-        if same_place and not keys and not marked and not gap:
+        remembered.known &= listing.names.keys()
+        if cursor is not None and not again and not keys and not marked and not gone:
             return None
-        start = cursor if same_place and cursor is not None else None
-        if start is None:
-            lay_there = baseline or cursor is not None
+        if cursor is not None and not again:
+            start = cursor
+        else:
+            lay_there = baseline or again
             remembered.old = set(listing.names) if lay_there else set()
             start = await self._aside(self._first_cursor, folder, listing, lay_there)
         return News(
             folder=folder,
             keys=keys,
             marked=marked,
-            unseen=gap,
+            there=listing.names.keys() if again or gone else None,
             start=start,
-            end=replace(start, messages=len(listing.names), time=self._clock.now()),
+            end=replace(start, messages=len(listing.names), time=began),
             numbered=False,
+            again=again,
         )
+
+    async def _recall(self, folder: Folder, listing: Listing, cursor: Cursor | None) -> Remembered:
+        """Return what is known of a folder, from the database when this process knows nothing."""
+        remembered = self._remembered.get(folder.raw)
+        if remembered is None or (cursor is not None and not remembered.told):
+            known: set[str] = set()
+            if cursor is not None:
+                known = {row.key for row in await self._mailboxes.lying(self.key, folder.name)}
+            old = remembered.old if remembered else set()
+            remembered = Remembered(listing=listing, known=known, old=old, told=cursor is not None)
+            self._remembered[folder.raw] = remembered
+        return remembered
 
     async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
         """Return the heads of some mails; those that vanished are left out."""
@@ -187,6 +191,26 @@ class MaildirMailbox:
         except OSError as error:
             raise FolderError(f"{key} in {folder.name} can't be read: {reason(error)}") from error
         return None if read is None else read[0]
+
+    async def still(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Collection[str]:  # noqa: ARG002 - names of files last for ever
+        """Return which of these mails lie in a folder now and are not marked as deleted."""
+        names = (await self._aside(self._list, folder)).names
+        return {key for key in keys if key in names and "T" not in _letters(names[key])}
+
+    async def fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+        """Return a cursor for which all that lies in a folder now lay there before."""
+        listing = await self._aside(self._list, folder)
+        remembered = self._remembered.get(folder.raw)
+        if remembered is not None:
+            if remembered.listing.stamp == listing.stamp:
+                return cursor
+            remembered.old |= listing.names.keys() - remembered.known
+        newest = max(listing.stamp) // 1000 + 1
+        return replace(cursor, first_look=max(cursor.first_look, newest))
+
+    async def shown(self, folder: Folder, head: Head) -> bool:  # noqa: ARG002 - all are alike
+        """Return whether a mail lies in an excluded folder (Trash) as well; in doubt it does."""
+        return await self._aside(self._is_shown, head.key)
 
     async def wait(self, folder: Folder | None, seconds: float) -> None:  # noqa: ARG002 - all folders are watched alike
         """Return when something happened in any folder, after `seconds` at the latest."""
@@ -229,25 +253,16 @@ class MaildirMailbox:
                 f" {reason(error)}; check the rights of the user spamd runs as"
             ) from error
 
-    async def _known(self, listing: Listing) -> set[str]:
-        """Return the files of a folder that were looked at before this process began."""
-        by_trace = {_file_trace(listing.inode, base): base for base in listing.names}
-        traces = list(by_trace)
-        known: set[str] = set()
-        for start in range(0, len(traces), self._options.chunk):
-            part = traces[start : start + self._options.chunk]
-            seen = await self._mailboxes.seen(self.key, part)
-            known.update(by_trace[found] for found in seen)
-        return known
+    def _is_shown(self, key: str) -> bool:
+        beside = excluded(self._beside, self.account, self._options)
+        try:
+            return any(_base(name[4:]) == key for raw in beside for name in self._files.names(raw))
+        except OSError:
+            return True
 
     def _first_cursor(self, folder: Folder, listing: Listing, lay_there: bool) -> Cursor:  # noqa: FBT001 - positional for the thread
         """Return the cursor of a first look; `first_look` is a time, in µs of the file system."""
-        newest = 0
-        if lay_there:
-            for name in listing.names.values():
-                with contextlib.suppress(OSError):
-                    changed = self._files.status(folder.raw, name).st_ctime_ns
-                    newest = max(newest, changed // 1000 + 1)
+        newest = max(listing.stamp) // 1000 + 1 if lay_there else 0
         return Cursor(
             account=self.key,
             folder=folder.name,
@@ -259,15 +274,6 @@ class MaildirMailbox:
             marked="",
             time=self._clock.now(),
         )
-
-    def _came_back(self, folder: Folder, remembered: Remembered, listing: Listing) -> set[str]:
-        """Return the files that left for another folder and are here again under their old name.
-
-        A file that was only missing in one listing, while its flags changed, was nowhere else.
-        """
-        again = listing.names.keys() - remembered.listing.names.keys()
-        others = [other for raw, other in self._remembered.items() if raw != folder.raw]
-        return {base for base in again if any(base in other.known for other in others)}
 
     def _marked(self, folder: Folder, remembered: Remembered, listing: Listing) -> list[str]:
         """Return the mails looked at before whose keywords changed."""
@@ -304,11 +310,10 @@ class MaildirMailbox:
         return Head(
             key=key,
             fields=fields,
-            traces=(trace(fields), _file_trace(cursor.validity, key)),
+            trace=trace(fields),
             id=fields.get("x-spam-id") or None,
             flags=flags,
             delivered=delivered,
-            arrived=None if first_look else max(cursor.time, delivered),
             first_look=first_look,
         )
 
@@ -348,13 +353,13 @@ def _base(name: str) -> str:
     return name.partition(":2,")[0]
 
 
+def _letters(name: str) -> str:
+    return name.partition(":2,")[2]
+
+
 def _flags(name: str, keywords: Mapping[str, str]) -> frozenset[str]:
-    letters = name.partition(":2,")[2]
     return frozenset(
-        flag for letter in letters if (flag := FLAG_NAMES.get(letter) or keywords.get(letter))
+        flag
+        for letter in _letters(name)
+        if (flag := FLAG_NAMES.get(letter) or keywords.get(letter))
     )
-
-
-def _file_trace(inode: int, base: str) -> bytes:
-    text = f"file\n{inode}\n{base}".encode("utf-8", "surrogateescape")
-    return blake2b(text, digest_size=TRACE_BYTES).digest()

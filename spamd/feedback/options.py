@@ -151,8 +151,9 @@ class FeedbackOptions:
     chunk             mails asked for in one command; progress is saved after each chunk
     max_message_bytes larger mails are not fetched whole, only this much of their start: twice what
                       is looked at (`tokenizer.limits`), as each line may end in CR and LF
-    rule_window_s     a mail that shows up in Junk this soon after its delivery, never seen
-                      elsewhere, was filed by a rule; seconds; longer than a queue delays mail
+    rule_window_s     a mail that was not seen in its folder so long after its delivery may have
+                      been moved by a rule of a mail program, as no person is as quick; seconds; 0:
+                      everything counts
     hold_after        lessons of one person within `hold_window_s` that contradict a clear verdict;
                       further ones wait for `spamd lessons release`; 0: never
     hold_window_s     seconds
@@ -177,7 +178,7 @@ class FeedbackOptions:
     attempts: int = 3
     chunk: int = 500
     max_message_bytes: int = 2 * (4 * 1024 + 256) * 1024
-    rule_window_s: float = 3600.0
+    rule_window_s: float = 1.0
     hold_after: int = 100
     hold_window_s: float = 3600.0
     lease_s: float = 15.0

@@ -1,34 +1,23 @@
-"""The rule: when is what a person did with a mail a lesson?
+"""The rule: when is what happened to a mail a lesson that a person gave?
 
-A lesson is the difference between what we said about a mail and where a person put it. The whole
-rule is `lesson`, a pure function of one `Sight`; everything else in this package only finds out
-what the sight is.
+Only people teach. A mail in Junk may have been put there by a rule, a view of other folders shows
+what nobody moved, an import brings a thousand mails at once; none of that is a lesson. So the rule
+rests on evidence, never on names, on numbers or on the order of answers:
 
-    what happened                                                                    lesson
+    what was seen                                                                    lesson
     ───────────────────────────────────────────────────────────────────────────────  ──────
-    it is taught like that already, or we said so and nobody taught otherwise         none
-    it came to Junk, and a person brought it                                          spam
-    it came to Junk by a rule of the server, or lay there at the first look           none
-    it came to a folder that teaches, from Junk                                       ham
-    we said spam, and a person filed it in a folder other than the inbox              ham
-    it lies in the inbox, read or unread, and never was in Junk                       none
-    it is in Trash, Deleted, Drafts, Sent or Outbox (those folders aren't even read)  none
-    a person set $Junk or $NotJunk on it                                              spam, ham
-    it vanished                                                                       none
+    it lay outside of Junk at the last look; now it is gone there and lies in Junk    spam
+    it lay in Junk at the last look; now it is gone there and lies elsewhere          ham
+    we said spam; it lay in the inbox, is gone there, and lies in another folder      ham
+    it lay there without the keyword $Junk ($NotJunk) at the last look; now it has it spam (ham)
+    anything else                                                                     none
 
-How do we know that a person brought it, not a rule at delivery? One of three signs is enough:
+Each row holds only if nothing speaks against it (`Why`): it lay and lies on one side alone, no copy
+stayed behind, it is the same mail, it had lain longer than a rule of a mail program takes to move
+it. What agrees with our verdict, or with the lesson in force, is none.
 
-* we saw the mail in another folder before;
-* mail came to a folder on the other side and left it unseen between two looks (a gap in its UIDs):
-  a person, or a test, was quicker than we;
-* it came here long after it was delivered (`Sight.late`).
-
-At the first look at a folder, mail that we never judged is a baseline and teaches nothing: nobody
-knows who put it there. `spamd bootstrap` learns from such mail on purpose. Mail that we did judge
-needs no baseline, the difference is known.
-
-When a mail turns up on both sides within one look, it lay on the side that agrees with the verdict
-and was copied to the other.
+The whole rule is `lesson`, a pure function of one `Sight`; everything else in this package only
+finds out what the sight is. When in doubt nothing is taught; docs/training.md says what that loses.
 """
 
 from dataclasses import dataclass
@@ -51,88 +40,97 @@ class Event(StrEnum):
     MARKED = "marked"  # a keyword was set on it since we looked last
 
 
+class Why(StrEnum):
+    """Why a mail teaches nothing; all but the first are doubts about what may be a lesson."""
+
+    NOTHING = "teach nothing"
+    HASTY = "moved sooner than a person does"
+    COPIED = "still where they lay before"
+    TWICE = "at two places at once"
+    ANOTHER = "not known to be the mail that left"
+    SHOWN = "shown by a folder that shows other folders' mail"
+    RENAMED = "came with a folder that was renamed"
+    OUTSIDE = "came from outside, not from a folder"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """All that the rule needs to know about one mail in one folder.
+    """All that the rule needs to know about one mail that is new, or newly marked, in a folder.
 
-    place       where it is now: INBOX, JUNK or OTHER
-    before      places this account had it in, and keywords it had, when we looked before
-    mark        the keyword it has now: $Junk (spam), $NotJunk (ham); None: neither or both
-    verdict     what we said when it came; None: we never judged it, or forgot
-    label       the lesson in force; None: not taught
-    first_look  it lay in this folder when we looked there for the first time
-    unseen      sides (JUNK; INBOX, OTHER) where mail came and went between two looks
-    late        it came to this folder long after its delivery
-    twin        it is new on the other side too, in the same look
+    place    where it is now: INBOX, JUNK or OTHER
+    was      the places it lay in at the last look (views of other folders don't count)
+    stays    those of them it still lies in
+    came     all places it is new in, in this look
+    mark     the keyword it has now: $Junk (spam), $NotJunk (ham); None: neither or both
+    verdict  what we said when it came; None: we never judged it, or forgot
+    label    the lesson in force; None: not taught
+    same     it is known to be the very mail that lay there
+    hasty    it had lain there for a shorter time than a person takes
     """
 
     place: Place
     event: Event = Event.ARRIVED
-    before: Place = NOWHERE
+    was: Place = NOWHERE
+    stays: Place = NOWHERE
+    came: Place = NOWHERE
     mark: Label | None = None
     verdict: Verdict | None = None
     label: Label | None = None
-    first_look: bool = False
-    unseen: Place = NOWHERE
-    late: bool = False
-    twin: bool = False
+    same: bool = True
+    hasty: bool = False
 
 
-def lesson(sight: Sight) -> Label | None:
-    """Return what a sight teaches, None for nothing."""
-    moved = _by_move(sight) if sight.event is Event.ARRIVED else None
-    return moved or _by_mark(sight)
+def lesson(sight: Sight) -> Label | Why:
+    """Return what a sight teaches, or why it teaches nothing."""
+    if sight.event is Event.MARKED:
+        meant = _by_mark(sight)
+        doubt = Why.HASTY if sight.hasty else None
+    else:
+        meant = _by_move(sight)
+        doubt = _doubt(sight)
+    return Why.NOTHING if meant is None else doubt or meant
 
 
-def _by_move(sight: Sight) -> Label | None:
-    if sight.first_look and sight.before & sight.place:
-        return None  # an old acquaintance: only the folder's UIDs are new
-    if sight.twin and sight.place & _origin(sight.verdict):
-        return None
-    return _into_junk(sight) if sight.place is Place.JUNK else _elsewhere(sight)
-
-
-def _origin(verdict: Verdict | None) -> Place:
-    """Return the side where a mail lay first when it turns up on both at once."""
-    return Place.JUNK if verdict is Verdict.SPAM else ELSEWHERE
-
-
-def _into_junk(sight: Sight) -> Label | None:
-    if sight.label is Label.SPAM:
-        return None
-    if sight.label is None and sight.verdict is Verdict.SPAM:
-        return None  # where our verdict says it belongs, whoever brought it
-    if sight.first_look and sight.verdict is None:
-        return None
-    brought = sight.before & ELSEWHERE or sight.unseen & ELSEWHERE or sight.late or sight.twin
-    return Label.SPAM if brought else None
-
-
-def _elsewhere(sight: Sight) -> Label | None:
-    if sight.label is Label.HAM:
-        return None
-    if sight.first_look and (sight.verdict is not Verdict.SPAM or sight.label is Label.SPAM):
-        return None
-    if sight.before & Place.JUNK or sight.twin:
-        return Label.HAM
-    if sight.verdict is not Verdict.SPAM or sight.label is Label.SPAM:
-        return None
-    if sight.unseen & Place.JUNK or sight.late:
-        return Label.HAM
-    filed = sight.place is Place.OTHER and sight.before & Place.INBOX
-    return Label.HAM if filed else None
+def is_told(label: Label, verdict: Verdict | None, taught: Label | None) -> bool:
+    """Return whether a mail is taught like that already, or we said so and nobody disagreed."""
+    if taught is not None:
+        return taught is label
+    return verdict is (Verdict.SPAM if label is Label.SPAM else Verdict.HAM)
 
 
 def _by_mark(sight: Sight) -> Label | None:
-    if sight.mark is None or sight.mark is sight.label:
-        return None
-    if sight.event is Event.ARRIVED:
-        known = Place.MARKED_SPAM if sight.mark is Label.SPAM else Place.MARKED_HAM
-        if sight.before & known or sight.label is not None:
-            return None  # the mark came along with a copy
-        if sight.first_look and sight.verdict is None:
-            return None
-    agrees = Verdict.SPAM if sight.mark is Label.SPAM else Verdict.HAM
-    if sight.label is None and sight.verdict is agrees:
+    if sight.mark is None or is_told(sight.mark, sight.verdict, sight.label):
         return None
     return sight.mark
+
+
+def _by_move(sight: Sight) -> Label | None:
+    """Return what a move would mean, if it is one.
+
+    What is rescued from Junk is ham even if we said so: a rule had put it there.
+    """
+    if sight.place is Place.JUNK:
+        told = is_told(Label.SPAM, sight.verdict, sight.label)
+        return Label.SPAM if sight.was & ELSEWHERE and not told else None
+    if sight.was & Place.JUNK:
+        return Label.HAM if sight.label is not Label.HAM else None
+    judged_spam = is_told(Label.SPAM, sight.verdict, None) and sight.label is None
+    filed = sight.place is Place.OTHER and sight.was & Place.INBOX and judged_spam
+    return Label.HAM if filed else None
+
+
+def _doubt(sight: Sight) -> Why | None:
+    """Return what speaks against a move by hand, None for nothing."""
+    if sight.place is Place.JUNK:
+        origin, target = ELSEWHERE, Place.JUNK
+    elif sight.was & Place.JUNK:
+        origin, target = Place.JUNK, ELSEWHERE
+    else:
+        origin, target = Place.INBOX, Place.OTHER
+    if sight.stays:
+        return Why.COPIED
+    if sight.was & ~origin or sight.came & ~target:
+        return Why.TWICE
+    if not sight.same:
+        return Why.ANOTHER
+    return Why.HASTY if sight.hasty else None

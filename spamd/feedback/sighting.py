@@ -1,142 +1,190 @@
-"""From the head of a mail in a folder to what it teaches: gathers the facts, then asks the rule.
+"""What one look has seen: what is new, what is gone, and the few mails that may be lessons.
 
-Most mails are decided by their head and one question to the database. Only a mail that may teach
-something and that we don't know by its id is fetched: its digest may be known, and its newest
-Received field tells when it was delivered.
+A look reads all folders that changed, Junk last. Only a mail that lay in another folder at the last
+look and is new in this one, or on which a keyword is new, may be a lesson; all others are only
+remembered. `evidence.Judge` then finds out what they teach.
 """
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from email.parser import BytesHeaderParser
-from email.policy import compat32
-from email.utils import parsedate_to_datetime
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 
-from spamd.feedback.learn import Candidate, Extract
-from spamd.feedback.mailbox import Folder, Head, Mailbox
-from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.rule import ELSEWHERE, Event, Sight, lesson
-from spamd.ports import History, Known, Place
+from spamd.feedback.mailbox import Folder, Head, News
+from spamd.feedback.rule import NOWHERE, Event
+from spamd.ports import Cursor, Place, Sighting
 from spamd.sample import Label
 
-HEADER_BYTES = 64 * 1024
-"""The newest Received field stands at the top; nobody's header is longer in good faith."""
+OUTSIDE = timedelta(hours=1)
+"""Mail delivered so long before the last look and never seen since came from elsewhere: no queue
+between server and folder holds mail for hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One mail of a batch: where it lies, and why we look at it."""
+    """One mail: where it lies, and why we look at it."""
 
     folder: Folder
     head: Head
     event: Event
 
+    @property
+    def sighting(self) -> Sighting:
+        """What to remember of it."""
+        delivered = self.head.delivered
+        return Sighting(
+            folder=self.folder.name,
+            key=self.head.key,
+            mail=self.head.trace,
+            delivered=int(delivered.timestamp()) if delivered else 0,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What is known around a mail: `Sight` explains the fields.
+class Open:
+    """A mail that may be a lesson, and where it lay at the last look."""
 
-    sides   all places the mail is new in, in this look
+    seen: Seen
+    rows: Sequence[Sighting]
+
+
+class Sights:
+    """What one look has seen so far.
+
+    Args:
+        folders: all watched folders.
+        cursors: how far they had been read before, by name.
     """
 
-    before: Place
-    unseen: Place
-    sides: Place
-    known: Known | None
+    def __init__(self, folders: Sequence[Folder], cursors: Mapping[str, Cursor]) -> None:
+        self.folders = {folder.name: folder for folder in folders}
+        self.cursors = cursors
+        self.news: dict[str, News] = {}
+        self.open: list[Open] = []
+        self.outside: Counter[str] = Counter()
+        self.came: dict[bytes, list[Sighting]] = {}
+        self._left: dict[tuple[str, str], Sighting] = {}
+        self._doubted: set[tuple[str, str]] = set()
+        self._kept: list[Sighting] = []
 
+    def place(self, folder: str) -> Place:
+        """Return what a folder is; one that is gone is nowhere."""
+        return self.folders[folder].place if folder in self.folders else NOWHERE
 
-class VanishedError(Exception):
-    """The mail was moved or removed before it could be fetched: no fault, the next look sees it."""
+    def arrived(self, seen: Sequence[Seen]) -> None:
+        """Take note of mails that are new."""
+        for one in seen:
+            self.came.setdefault(one.head.trace, []).append(one.sighting)
 
+    def relisted(self, news: News, rows: Sequence[Sighting], seen: Sequence[Seen]) -> list[Seen]:
+        """Compare a folder that was read again with what it held; return what is new in it.
 
-class Judge:
-    """Decides what a mail in a folder teaches."""
-
-    def __init__(
-        self, mailbox: Mailbox, history: History, extract: Extract, options: FeedbackOptions
-    ) -> None:
-        self._mailbox = mailbox
-        self._history = history
-        self._extract = extract
-        self._options = options
-
-    def sight(self, seen: Seen, context: Context) -> Sight:
-        """Return what the rule needs, as far as the head and the database tell."""
-        known = context.known
-        place = seen.folder.place
-        opposite = ELSEWHERE if place is Place.JUNK else Place.JUNK
-        return Sight(
-            place=place,
-            event=seen.event,
-            before=context.before,
-            mark=mark(seen.head) if self._options.keywords else None,
-            verdict=known.verdict if known else None,
-            label=known.label if known else None,
-            first_look=seen.head.first_look,
-            unseen=context.unseen,
-            late=self._late(seen.head, known, seen.head.delivered),
-            twin=seen.event is Event.ARRIVED and bool(context.sides & opposite),
-        )
-
-    async def judge(self, seen: Seen, context: Context) -> Candidate | None:
-        """Return what a mail teaches, None for nothing.
-
-        Raises:
-            VanishedError: it is no longer there.
+        A mail that is missing has left only when keys never last here and the list was whole: when
+        a folder got new keys once, somebody made it anew, and nobody knows what he did.
         """
-        sight = self.sight(seen, context)
-        if context.known is not None:
-            label = lesson(sight)
-            return await self.candidate(seen, label, context.known) if label else None
-        may_teach = sight.place is Place.JUNK and not sight.first_look
-        if lesson(sight) is None and not may_teach:
-            return None
-        return await self._fetched(seen, sight)
+        before: dict[bytes, list[Sighting]] = {}
+        for row in rows:
+            before.setdefault(row.mail, []).append(row)
+        new = []
+        for one in seen:
+            if "\\Deleted" in one.head.flags:
+                continue  # as good as gone
+            known = before.get(one.head.trace)
+            if known:
+                self._doubted.add(_where(known.pop()))
+                self._kept.append(one.sighting)
+            else:
+                new.append(one)
+        sure = news.keyless and news.there is not None
+        for row in rows:
+            self._left[_where(row)] = row
+            if not sure:
+                self._doubted.add(_where(row))
+        return new
 
-    async def candidate(self, seen: Seen, label: Label, known: Known | None) -> Candidate:
-        """Return a mail as it was scanned, or if that is no longer kept, as it is now.
+    def departed(self, rows: Sequence[Sighting], there: Collection[str]) -> None:
+        """Take note of which mails of a folder are not there any more."""
+        for row in rows:
+            if row.key not in there:
+                self._left[_where(row)] = row
 
-        Raises:
-            VanishedError: it is no longer there.
-        """
-        features = await self._history.kept(known.digest) if known else None
-        if features is None:
-            content = await self._content(seen)
-            features = await asyncio.to_thread(self._extract, content)
-            if known is None:
-                known = (await self._history.by_digest([features.digest])).get(features.digest)
-        return Candidate(features=features, label=label, known=known)
+    def asked(self, name: str, keys: Collection[str], present: Collection[str]) -> None:
+        """Take note of what the server says when it is asked for mails once more."""
+        for one in self.open:
+            for row in one.rows:
+                if row.folder == name and row.key in keys:
+                    if row.key in present:
+                        self._left.pop(_where(row), None)
+                    else:
+                        self._left[_where(row)] = row
 
-    async def _fetched(self, seen: Seen, sight: Sight) -> Candidate | None:
-        content = await self._content(seen)
-        features = await asyncio.to_thread(self._extract, content)
-        known = (await self._history.by_digest([features.digest])).get(features.digest)
-        received = delivered_at(content)
-        late = sight.late or self._late(seen.head, known, received)
-        if received is None and (known is None or known.scanned is None):
-            late = True  # it never went through a mail server: somebody put it here
-        sight = replace(
-            sight,
-            late=late and not sight.first_look,
-            verdict=known.verdict if known else None,
-            label=known.label if known else None,
-        )
-        label = lesson(sight)
-        return Candidate(features=features, label=label, known=known) if label else None
+    def has_left(self, row: Sighting) -> bool:
+        """Return whether a mail is known to be gone from where it lay."""
+        return _where(row) in self._left and _where(row) not in self._doubted
 
-    async def _content(self, seen: Seen) -> bytes:
-        content = await self._mailbox.content(seen.folder, seen.head.key)
-        if content is None:
-            raise VanishedError
-        return content
+    def gather(self, seen: Sequence[Seen], before: Mapping[bytes, Sequence[Sighting]]) -> None:
+        """Keep those of some mails that may be lessons, by where they lay at the last look."""
+        for one in seen:
+            rows = [row for row in before.get(one.head.trace, ()) if not self._is_fresh(row)]
+            fresh = [row for row in before.get(one.head.trace, ()) if self._is_fresh(row)]
+            here = [row for row in rows if row.folder == one.folder.name]
+            if one.event is Event.MARKED:
+                if mark(one.head) and any(row.key == one.head.key for row in here):
+                    self.open.append(Open(seen=one, rows=here))
+                continue
+            if one.head.first_look or here:
+                continue
+            if rows:
+                self.open.append(Open(seen=one, rows=rows))
+                self.came[one.head.trace] += fresh
+            elif self._from_outside(one):
+                self.outside[one.folder.name] += 1
 
-    def _late(self, head: Head, known: Known | None, delivered: datetime | None) -> bool:
-        """Return whether a mail came to its folder long after it was delivered."""
-        times = [time for time in (delivered, known.scanned if known else None) if time]
-        if head.arrived is None or not times:
+    def to_remember(self) -> tuple[list[Sighting], list[tuple[str, str]]]:
+        """Return what is to be added to the sightings, and what to be removed."""
+        came = [one for ones in self.came.values() for one in ones]
+        return [*self._kept, *came], list(self._left)
+
+    def origins(self) -> Iterator[tuple[Folder, Cursor, set[str]]]:
+        """Yield folders in which mails lay that may have left, with the keys to ask for."""
+        keys: dict[str, set[str]] = {}
+        for one in self.open:
+            for row in one.rows if one.seen.event is Event.ARRIVED else ():
+                keys.setdefault(row.folder, set()).add(row.key)
+        yield from self._askable(keys)
+
+    def targets(self) -> Iterator[tuple[Folder, Cursor, set[str]]]:
+        """Yield folders in which mails are new that may be lessons, with the keys to ask for."""
+        keys: dict[str, set[str]] = {}
+        for one in self.open:
+            keys.setdefault(one.seen.folder.name, set()).add(one.seen.head.key)
+        yield from self._askable(keys)
+
+    def _askable(self, keys: Mapping[str, set[str]]) -> Iterator[tuple[Folder, Cursor, set[str]]]:
+        """Yield those folders whose keys last: of others, this look's list is all there is."""
+        for name, wanted in sorted(keys.items()):
+            news = self.news.get(name)
+            cursor = news.end if news else self.cursors.get(name)
+            lasting = cursor is not None and cursor.validity > 0 and not (news and news.again)
+            if name in self.folders and cursor is not None and lasting:
+                yield self.folders[name], cursor, wanted
+
+    def _is_fresh(self, row: Sighting) -> bool:
+        """Return whether a mail was written down in this look, as old mail is in chunks."""
+        news = self.news.get(row.folder)
+        if news is None or not news.numbered or news.again:
             return False
-        return head.arrived - min(times) > timedelta(seconds=self._options.rule_window_s)
+        return int(row.key) >= news.start.next_uid
+
+    def _from_outside(self, one: Seen) -> bool:
+        cursor = self.cursors.get(one.folder.name)
+        delivered = one.head.delivered
+        return (
+            one.folder.place is Place.JUNK
+            and cursor is not None
+            and delivered is not None
+            and delivered < cursor.time - OUTSIDE
+        )
 
 
 def mark(head: Head) -> Label | None:
@@ -151,31 +199,5 @@ def mark(head: Head) -> Label | None:
             return None
 
 
-def places(seen: Sequence[Seen]) -> dict[bytes, Place]:
-    """Return what to remember of mails: by trace, the folder and the keywords."""
-    found: dict[bytes, Place] = {}
-    for one in seen:
-        place = one.folder.place
-        match mark(one.head):
-            case Label.SPAM:
-                place |= Place.MARKED_SPAM
-            case Label.HAM:
-                place |= Place.MARKED_HAM
-            case None:
-                pass
-        for trace in one.head.traces:
-            found[trace] = found.get(trace, Place(0)) | place
-    return found
-
-
-def delivered_at(content: bytes) -> datetime | None:
-    """Return the time of the newest Received field, None when there is none to be read."""
-    header = BytesHeaderParser(policy=compat32).parsebytes(content[:HEADER_BYTES])
-    newest = header.get("Received")
-    if newest is None:
-        return None
-    try:
-        when = parsedate_to_datetime(str(newest).rpartition(";")[2].strip())
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return when.replace(tzinfo=when.tzinfo or UTC)
+def _where(row: Sighting) -> tuple[str, str]:
+    return row.folder, row.key

@@ -1,23 +1,27 @@
 """The watcher of one account: looks, decides by the rule, teaches, remembers, waits.
 
-One look (`Watcher.look`) goes over all folders that changed, Junk first, in batches of
-`feedback.chunk` mails. After each batch the lessons are in the journal, and then the cursors and
-traces are written; a kill between the two only makes the batch be read again, and the journal knows
-its lessons. Memory is bounded by the batch, however large the folders are.
+One look (`Watcher.look`) goes over all folders that changed: the inbox, others, Junk last. New mail
+is read in batches of `feedback.chunk`; what may be a lesson is decided when all is read. Then the
+lessons go to the journal, and after that what was seen is written down, with how far was read, in
+one transaction: a kill between the two only makes the look be made again, and the journal knows its
+lessons. Old mail at a first look teaches nothing and is written down batch by batch; so memory is
+bounded by what is new, however large the folders are.
 
-What goes wrong with one mail parks that mail; what goes wrong with one folder is reported, and the
-next folder is read; what goes wrong with the account or the database ends the look, and `run`
-starts again with growing pauses. A lost connection loses nothing: the next look catches up.
+What goes wrong with one mail parks that mail; what goes wrong with one folder is reported once, and
+the next folder is read; what goes wrong with the account or the database ends the look, and `run`
+starts again with growing pauses. A lost connection loses nothing: the next look catches up. Mail
+that a server lists and leaves out of its answers is asked for again, then makes the whole look be
+made again, and is parked at last.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime
 
-from spamd.errors import TemporaryError
+from spamd.feedback.evidence import DATE_S, Judge
 from spamd.feedback.folders import MOST_LISTED
 from spamd.feedback.learn import Candidate, Extract, Tally, Teacher
 from spamd.feedback.mailbox import (
@@ -30,20 +34,30 @@ from spamd.feedback.mailbox import (
     unreadable,
 )
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.rule import NOWHERE, Event
-from spamd.feedback.sighting import Context, Judge, Seen, VanishedError, places
-from spamd.ports import Clock, Cursor, History, Known, Mailboxes, Observer, Parked, Place
+from spamd.feedback.parking import ParkingLot
+from spamd.feedback.rule import Event, Why
+from spamd.feedback.sighting import Open, Seen, Sights
+from spamd.feedback.survey import Survey
+from spamd.ports import (
+    Clock,
+    Cursor,
+    History,
+    Known,
+    Mailboxes,
+    Observer,
+    Place,
+)
+from spamd.sample import Label
 
-ID_CHARACTERS = 100
-"""Longest X-Spam-Id value worth a question to the database: ours are far shorter."""
+ORDER = (Place.INBOX, Place.OTHER, Place.JUNK)
+"""In this order folders are read: a mail that Junk does not hold yet when it was seen elsewhere was
+not put into both at once."""
 
-TEACHES_NOTHING = "teach nothing"
+SOON_S = 0.2
+"""Pause before a look that is due already."""
 
-JUST_NOW_S = 10
-"""Mail this young may have been scanned by a worker that has not written it down yet."""
-
-WRITTEN_S = 1.5
-"""Workers write their scans down every second; after this pause the scan is there, or never."""
+WAVE = 10
+"""So many mails from outside in one look are an import, and worth a line in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +103,19 @@ class Watcher:
         self._observer = observer
         self._source = source
         self._turn = turn or nullcontext()
-        self._judge = Judge(mailbox, memory.history, memory.extract, options)
-        self._unseen = NOWHERE
-        self._unseen_before = NOWHERE
+        self._judge = Judge(
+            mailbox, memory.mailboxes, memory.history, memory.extract, options, clock
+        )
+        self._survey = Survey(mailbox, memory.mailboxes, clock, observer)
+        self._lot = ParkingLot(
+            mailbox, memory.mailboxes, self._judge, self._teach, options, clock, observer
+        )
         self._wait_in: Folder | None = None
-        self._chunk = options.chunk
+        self._unanswered: Counter[tuple[str, str]] = Counter()
+        self._whole = True
         self._left_out = False
-        self._losses: Counter[tuple[str, str]] = Counter()
+        self._young: dict[str, float] = {}
+        self._again: dict[str, list[Seen]] = {}
 
     async def run(self) -> None:
         """Watch until cancelled; what fails is told to the observer and tried again."""
@@ -109,7 +129,10 @@ class Watcher:
                     async with self._turn:
                         await self.look()
                     pause, told = self._options.retry_first_s, ""
-                    await self._mailbox.wait(self._wait_in, self._options.poll_s)
+                    pause_s = self._options.poll_s
+                    if self._young:
+                        pause_s = max(SOON_S, self._left(self._young.values()))
+                    await self._mailbox.wait(self._wait_in, min(pause_s, self._options.poll_s))
             except Exception as error:  # noqa: BLE001 - the border around one service
                 if str(error) != told:  # the same again and again is one line in the log
                     self._observer.failed("account.lost", error, account=self._mailbox.key)
@@ -125,13 +148,18 @@ class Watcher:
         A mail that makes the server hang up is found and parked, which takes some connections.
         """
         while True:
-            losses = self._losses.total(), self._chunk
+            losses = self._lot.losses.total(), self._lot.chunk
             try:
                 await self._mailbox.open()
-                return await self.look()
-            except (MailboxError, TemporaryError) as error:
+                tally = await self.look()
+                if self._whole and self._young:
+                    await asyncio.sleep(self._left(self._young.values()))
+                    tally.add(await self.look())
+                if self._whole:
+                    return tally
+            except Exception as error:  # noqa: BLE001 - the border around one account
                 self._observer.failed("account.lost", error, account=self._mailbox.key)
-                if losses == (self._losses.total(), self._chunk):
+                if losses == (self._lot.losses.total(), self._lot.chunk):
                     return Tally(faults=[str(error)])
             finally:
                 await self._mailbox.close()
@@ -144,19 +172,20 @@ class Watcher:
             TemporaryError: the database did.
         """
         tally = Tally()
+        began = self._clock.now()
+        self._whole, self._again = True, {}
         folders = self._first(await self._mailbox.folders())
         self._wait_in = folders[0] if folders else None
         cursors = await self._cursors()
-        await self._retry(folders, cursors, tally)
-        found = await self._news(folders, cursors, tally)
-        self._unseen_before, self._unseen = self._unseen, NOWHERE
-        for news in found:
-            self._note_gap(news.folder, gap=news.unseen)
-        for batch in _batches(found, self._chunk):
-            await self._read(batch, tally)
-        self._chunk = self._options.chunk
-        for news in found:
-            await self._memory.mailboxes.save(news.end, self._mailbox.key, {})
+        await self._lot.retry(folders, cursors, tally)
+        sights = Sights(folders, cursors)
+        await self._survey.look(sights, tally)
+        for batch in _batches(list(sights.news.values()), self._lot.chunk):
+            await self._read(batch, sights, tally)
+        self._lot.chunk = self._options.chunk
+        await self._decide(sights, tally)
+        await self._remember(sights, began)
+        self._survey.looked = True
         if tally.examined:
             self._observer.happened(
                 "account.examined",
@@ -167,9 +196,9 @@ class Watcher:
         return tally
 
     def _first(self, folders: Sequence[Folder]) -> Sequence[Folder]:
-        """Return as many folders as may be watched; those left out are told once."""
+        """Return as many folders as may be watched, Junk last; those left out are told once."""
         most = self._options.max_folders
-        first = [folder for folder in folders if folder.place is not Place.OTHER]
+        folders = sorted(folders, key=lambda one: ORDER.index(one.place))
         if len(folders) > most and not self._left_out:
             number = f"{len(folders):,}" + " or more" * (len(folders) >= MOST_LISTED)
             error = FolderError(
@@ -180,6 +209,7 @@ class Watcher:
         self._left_out = len(folders) > most
         if not self._left_out:
             return folders
+        first = [folder for folder in folders if folder.place is not Place.OTHER]
         others = [folder for folder in folders if folder.place is Place.OTHER]
         kept = {folder.raw for folder in [*first, *others][:most]}
         return [folder for folder in folders if folder.raw in kept]
@@ -193,221 +223,164 @@ class Watcher:
         cursors = await self._memory.mailboxes.cursors(self._mailbox.key)
         return {name: replace(one, time=min(one.time, now)) for name, one in cursors.items()}
 
-    async def _news(
-        self, folders: Sequence[Folder], cursors: Mapping[str, Cursor], tally: Tally
-    ) -> list[News]:
-        """Return what is new, with all first cursors written: from then on a kill costs nothing.
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
-        A folder without a cursor holds old mail when the account is new, and when another folder
-        vanished or lost its UIDs: it may be that one under a new name.
-        """
-        names = {folder.name for folder in folders}
-        inbox = next((folder.name for folder in folders if folder.place is Place.INBOX), None)
-        lost = [cursor for name, cursor in cursors.items() if name not in names]
-        gone = [cursor.folder for cursor in lost]
-        found: list[News] = []
-        for folder in sorted(folders, key=lambda folder: folder.name not in cursors):
-            cursor = cursors.get(folder.name)
-            baseline = inbox not in cursors or bool(lost)
-            try:
-                news = await self._mailbox.look(folder, cursor, baseline=baseline)
-                if news and cursor is None and (old := _renamed(news, lost)):
-                    news = await self._follow(folder, old)
-            except FolderError as error:
-                tally.faults.append(str(error))
-                self._observer.failed("folder.failed", error, account=self._mailbox.key)
-                continue
-            if news:
-                found.append(news)
-                if cursor is not None and cursor.validity != news.start.validity:
-                    lost.append(cursor)
-        # The inbox goes last: while it has no cursor, the account counts as new.
-        for news in sorted(found, key=lambda news: news.folder.place is Place.INBOX):
-            if cursors.get(news.folder.name) != news.start:
-                await self._memory.mailboxes.save(news.start, self._mailbox.key, {})
-        for name in gone:
-            await self._memory.mailboxes.forget(self._mailbox.key, name)
-        return found
+    async def _read(self, batch: Sequence[Portion], sights: Sights, tally: Tally) -> None:
+        """Read the heads of a batch, and keep those that may be lessons."""
+        fresh: list[Seen] = []
+        for portion in batch:
+            seen = await self._heads(portion)
+            tally.examined += len(seen)
+            for one in seen:
+                if one.head.fault:
+                    fault = FolderError(one.head.fault)
+                    await self._lot.park(one.folder, one.head.key, fault, tally)
+            seen = [one for one in seen if not one.head.fault]
+            if portion.event is Event.MARKED:
+                fresh += seen
+            elif portion.news.again:
+                self._again.setdefault(portion.news.folder.name, []).extend(seen)
+            elif portion.news.numbered and all(one.head.first_look for one in seen):
+                await self._put_down(portion, seen)
+            else:
+                sights.arrived(seen)
+                fresh += seen
+        await self._gather(fresh, sights)
 
-    async def _follow(self, folder: Folder, old: Cursor) -> News | None:
-        """Go on with a renamed folder where it was left under its old name."""
-        moved = replace(old, folder=folder.name)
-        await self._memory.mailboxes.save(moved, self._mailbox.key, {})
-        return await self._mailbox.look(folder, moved, baseline=True)
+    async def _put_down(self, portion: Portion, seen: Sequence[Seen]) -> None:
+        """Write down old mail at once: a kill costs no more than a batch."""
+        reached = [portion.news.reached(portion.keys[-1])] if self._whole else []
+        came = [one.sighting for one in seen]
+        await self._memory.mailboxes.save(self._mailbox.key, reached, came)
 
-    async def _read(self, batch: Sequence[Portion], tally: Tally) -> None:
-        """Read the mails of a batch, teach what they teach, then remember that they were read."""
-        portions = [(portion, await self._heads(portion)) for portion in batch]
-        await self._learn([one for _, heads in portions for one in heads], tally)
-        for portion, heads in portions:
-            reached = portion.news.reached(portion.keys[-1])
-            cursor = reached if portion.event is Event.ARRIVED else None
-            await self._memory.mailboxes.save(cursor, self._mailbox.key, places(heads))
+    async def _gather(self, seen: Sequence[Seen], sights: Sights) -> None:
+        mails = list({one.head.trace for one in seen})
+        sights.gather(seen, await self._memory.mailboxes.seen(self._mailbox.key, mails))
 
-    async def _learn(self, seen: Sequence[Seen], tally: Tally, attempt: int = 1) -> None:
-        """Teach what mails teach; those that fail are parked."""
-        tally.examined += len(seen)
-        for one in seen:
-            if one.head.fault:
-                await self._park(one, attempt, FolderError(one.head.fault), tally)
-        seen = [one for one in seen if not one.head.fault]
-        candidates: list[Candidate] = []
-        for one, context in zip(seen, await self._contexts(seen), strict=True):
-            candidate = await self._judged(one, context, tally, attempt)
-            if candidate:
-                candidates.append(candidate)
-        if candidates:
-            taught = await self._memory.teacher.teach(candidates, self._source, self._mailbox.actor)
-            tally.add(taught)
+    async def _compare(self, sights: Sights) -> None:
+        """Find out what left, in folders that were read again by what was read of them."""
+        account = self._mailbox.key
+        for name, news in sights.news.items():
+            if news.again:
+                rows = await self._memory.mailboxes.lying(account, name)
+                seen = sights.relisted(news, rows, self._again.pop(name, []))
+                sights.arrived(seen)
+                await self._gather(seen, sights)
+            elif news.there is not None:
+                rows = await self._memory.mailboxes.lying(account, name)
+                sights.departed(rows, news.there)
 
     async def _heads(self, portion: Portion) -> list[Seen]:
-        news = portion.news
+        news, keys = portion.news, self._lot.bearable(portion.news.folder, portion.keys)
         try:
-            heads = await self._mailbox.heads(
-                news.folder, self._bearable(news.folder, portion.keys), news.start
-            )
+            heads = [*await self._mailbox.heads(news.folder, keys, news.start)]
+            missing = set(keys) - {head.key for head in heads}
+            if missing:
+                heads += await self._missed(news, sorted(missing))
         except MailboxError:
-            self._note_loss(news.folder, portion.keys)
+            self._lot.lose(news.folder, portion.keys)
             raise
-        heads = [*heads, *self._unbearable(news.folder, portion.keys)]
-        if portion.event is Event.ARRIVED:
-            self._note_gap(news.folder, gap=len(heads) < len(portion.keys))
+        heads += self._lot.unbearable(news.folder, portion.keys)
         return [Seen(folder=news.folder, head=head, event=portion.event) for head in heads]
 
-    def _note_loss(self, folder: Folder, keys: Sequence[str]) -> None:
-        """Remember what was asked for when the connection ended; ask for less the next time."""
-        if len(keys) == 1:
-            self._losses[folder.name, keys[0]] += 1
-        self._chunk = max(1, min(self._chunk, len(keys)) // 20)
+    async def _missed(self, news: News, missing: Sequence[str]) -> list[Head]:
+        """Ask once more for mails that the server listed and did not answer for.
 
-    def _bearable(self, folder: Folder, keys: Sequence[str]) -> list[str]:
-        limit = self._options.attempts
-        return [key for key in keys if self._losses[folder.name, key] < limit]
+        Those that it lists still are asked for at the next look, which goes over all this again,
+        and are parked at last.
+        """
+        folder = news.folder
+        there = set(await self._mailbox.still(folder, missing, news.end))
+        heads: list[Head] = []
+        for _ in range(self._options.attempts):
+            if asked := sorted(there - {head.key for head in heads}):
+                heads += await self._mailbox.heads(folder, asked, news.start)
+        for key in there - {head.key for head in heads}:
+            self._unanswered[folder.name, key] += 1
+            if self._unanswered[folder.name, key] >= self._options.attempts:
+                del self._unanswered[folder.name, key]
+                heads.append(unreadable(key, "the server lists it and does not answer for it"))
+            else:
+                self._whole = False
+        return heads
 
-    def _unbearable(self, folder: Folder, keys: Sequence[str]) -> list[Head]:
-        """Return heads for mails that make the server hang up each time they are read."""
-        lost = set(keys) - set(self._bearable(folder, keys))
-        return [unreadable(key, "the connection ends when it is read") for key in sorted(lost)]
+    # ── deciding ────────────────────────────────────────────────────────────────────────────────
 
-    def _note_gap(self, folder: Folder, *, gap: bool) -> None:
-        if gap:
-            self._unseen |= folder.place
+    async def _decide(self, sights: Sights, tally: Tally) -> None:
+        """Teach what a person has taught."""
+        await self._compare(sights)
+        views = await self._judge.prove(sights) if sights.open else set()
+        known = await self._judge.known([one.seen.head for one in sights.open])
+        candidates = []
+        for one in sights.open:
+            candidate = await self._judged(one, sights, views, known, tally)
+            if candidate:
+                candidates.append(candidate)
+        for folder, mails in sights.outside.items():
+            tally.skipped[Why.OUTSIDE] += mails
+            if mails >= WAVE:
+                self._observer.happened(
+                    "import.noticed", account=self._mailbox.key, folder=folder, mails=mails
+                )
+        tally.skipped[Why.NOTHING] += tally.examined - tally.counted() - len(candidates)
+        if candidates:
+            tally.add(await self._teach(candidates))
 
-    async def _contexts(self, seen: Sequence[Seen]) -> list[Context]:
-        """Return what is known around each mail, asked for all at once."""
-        traces = [one.head.traces[0] for one in seen]
-        before = await self._memory.mailboxes.seen(self._mailbox.key, traces)
-        known = await self._known([one.head for one in seen])
-        sides: dict[bytes, Place] = {}
-        for one, trace in zip(seen, traces, strict=True):
-            if one.event is Event.ARRIVED:
-                sides[trace] = sides.get(trace, NOWHERE) | one.folder.place
-        return [
-            Context(
-                before=before.get(trace, NOWHERE),
-                unseen=self._unseen | self._unseen_before,
-                sides=sides.get(trace, NOWHERE),
-                known=known.get(one.head.id or ""),
-            )
-            for one, trace in zip(seen, traces, strict=True)
-        ]
-
-    async def _known(self, heads: Sequence[Head]) -> Mapping[str, Known]:
-        """Return what is known of mails under their ids."""
-        ids = {
-            head.id: head.delivered for head in heads if head.id and len(head.id) <= ID_CHARACTERS
-        }
-        if not ids:
-            return {}
-        known = await self._memory.history.by_id(list(ids))
-        since = self._clock.now() - timedelta(seconds=JUST_NOW_S)
-        if any(when is not None and when > since for one, when in ids.items() if one not in known):
-            await asyncio.sleep(WRITTEN_S)
-            known = await self._memory.history.by_id(list(ids))
-        return known
+    async def _teach(self, candidates: Sequence[Candidate]) -> Tally:
+        return await self._memory.teacher.teach(candidates, self._source, self._mailbox.actor)
 
     async def _judged(
-        self, seen: Seen, context: Context, tally: Tally, attempt: int
+        self,
+        one: Open,
+        sights: Sights,
+        views: set[str],
+        known: Mapping[str, Known],
+        tally: Tally,
     ) -> Candidate | None:
+        """Return what a mail teaches, None for nothing; one that fails is parked."""
+        seen, about = one.seen, known.get(one.seen.head.id or "")
+        label: Label | None = None
         try:
-            candidate = await self._judge.judge(seen, context)
-        except VanishedError:
-            tally.skipped["vanished"] += 1
-            return None
-        except Exception as error:
-            if isinstance(error, TemporaryError):
-                raise
-            if isinstance(error, MailboxError) and not isinstance(error, FolderError):
-                self._note_loss(seen.folder, [seen.head.key])
-                raise
-            await self._park(seen, attempt, error, tally)
-            return None
-        if candidate is None:
-            tally.skipped[TEACHES_NOTHING] += 1
-        return candidate
+            found = await self._judge.ruled(one, sights, views, about)
+            if isinstance(found, Label):
+                label = found
+                candidate = await self._judge.candidate(seen, label, about)
+                if isinstance(candidate, Candidate):
+                    return candidate
+                found = candidate
+        except Exception as error:  # noqa: BLE001 - the border around one mail
+            await self._lot.fail(seen.folder, seen.head.key, error, tally, label=label)
+        else:
+            tally.skipped[found] += 1
+        return None
 
-    async def _park(self, seen: Seen, attempts: int, error: Exception, tally: Tally) -> None:
-        """Remember a mail that failed; it is tried again until `feedback.attempts`."""
-        tally.parked += 1
-        self._observer.failed("mail.parked", error, account=self._mailbox.key, attempts=attempts)
-        cursors = await self._memory.mailboxes.cursors(self._mailbox.key)
-        parked = Parked(
-            account=self._mailbox.key,
-            folder=seen.folder.name,
-            validity=cursors[seen.folder.name].validity,
-            uid=seen.head.key,
-            attempts=attempts,
-            reason=f"{type(error).__name__}: {error}",
-            time=self._clock.now(),
-        )
-        await self._memory.mailboxes.park(parked)
+    async def _remember(self, sights: Sights, began: datetime) -> None:
+        """Write down what was seen; what was not answered is asked for again instead.
 
-    async def _retry(
-        self, folders: Sequence[Folder], cursors: Mapping[str, Cursor], tally: Tally
-    ) -> None:
-        """Try again what failed before and has waited for `feedback.poll_s`."""
-        by_name = {folder.name: folder for folder in folders}
-        waited = self._clock.now() - timedelta(seconds=self._options.poll_s)
-        for parked in await self._memory.mailboxes.parked(self._mailbox.key):
-            if parked.attempts >= self._options.attempts or parked.time > waited:
-                continue
-            folder, cursor = by_name.get(parked.folder), cursors.get(parked.folder)
-            if folder is None or cursor is None or cursor.validity != parked.validity:
-                await self._unpark(parked)
-                continue
-            await self._retry_one(parked, folder, cursor, tally)
+        Of a folder with young mail it is written down even that nothing happened: its mail was
+        there still when it was not young any more.
+        """
+        if not self._whole:
+            return
+        ends = {name: news.end for name, news in sights.news.items()}
+        if any(news.keys for news in sights.news.values() if news.folder.place is Place.JUNK):
+            ends |= await self._survey.fences(sights, ends)
+        for name in self._young.keys() & sights.cursors.keys() - ends.keys():
+            if name in sights.folders:
+                ends[name] = replace(sights.cursors[name], time=began)
+        came, left = sights.to_remember()
+        await self._memory.mailboxes.save(self._mailbox.key, list(ends.values()), came, left)
+        since, window = began.timestamp(), self._options.rule_window_s
+        self._young = {name: until for name, until in self._young.items() if until > since}
+        for one in came:
+            if since - window - DATE_S < one.delivered <= since + window:
+                until = max(one.delivered + DATE_S + window, self._young.get(one.folder, 0.0))
+                self._young[one.folder] = until
 
-    async def _retry_one(
-        self, parked: Parked, folder: Folder, cursor: Cursor, tally: Tally
-    ) -> None:
-        bearable = self._bearable(folder, [parked.uid])
-        try:
-            found = await self._mailbox.heads(folder, bearable, cursor)
-        except MailboxError:
-            self._note_loss(folder, [parked.uid])
-            raise
-        heads = [*found, *self._unbearable(folder, [parked.uid])]
-        seen = [Seen(folder=folder, head=head, event=Event.ARRIVED) for head in heads]
-        failed = tally.parked
-        await self._learn(seen, tally, parked.attempts + 1)
-        if tally.parked == failed:
-            await self._unpark(parked)
-            await self._memory.mailboxes.save(None, self._mailbox.key, places(seen))
-
-    async def _unpark(self, parked: Parked) -> None:
-        await self._memory.mailboxes.unpark(parked.account, parked.folder, parked.uid)
-
-
-def _renamed(news: News, lost: Sequence[Cursor]) -> Cursor | None:
-    """Return the cursor that a new folder had under another name, None when it is really new.
-
-    A renamed folder keeps its UIDVALIDITY, and its UIDs never go back.
-    """
-    for old in lost:
-        same = old.validity and old.validity == news.start.validity
-        if same and news.end.next_uid >= old.next_uid:
-            return old
-    return None
+    def _left(self, until: Iterable[float]) -> float:
+        """Return how many seconds are left until a time at which mail is young no more."""
+        left = max(until, default=0.0) - self._clock.now().timestamp()
+        return max(0.0, min(left, 2 * self._options.rule_window_s))
 
 
 def _batches(found: Sequence[News], chunk: int) -> Iterator[list[Portion]]:

@@ -4,20 +4,20 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Row, and_, delete, exists, func, or_, select
+from sqlalchemy import Column, Row, and_, delete, exists, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.decision import Verdict
-from spamd.ports import Cursor, Held, Parked, Place
+from spamd.ports import Cursor, Held, Parked, Sighting
 from spamd.sample import Label
 from spamd.storage import parts, tables
 from spamd.storage.blobs import decode_features, encode_features
 from spamd.storage.engine import Database
 from spamd.storage.parts import upsert
-from spamd.storage.tables import storable, trace
+from spamd.storage.tables import storable
 from spamd.storage.times import from_number, to_number
 
-CURSOR, PARKED, HELD = tables.cursor, tables.parked, tables.held
+CURSOR, SEEN, PARKED, HELD = tables.cursor, tables.sighting, tables.parked, tables.held
 LESSON, SCAN = tables.lesson, tables.scan
 
 CHUNK = 500
@@ -36,35 +36,56 @@ class SqlMailboxes:
             rows = await connection.execute(select(CURSOR).where(CURSOR.c.account == account))
             return {row.folder: _cursor(row) for row in rows}
 
-    async def seen(self, account: str, traces: Sequence[bytes]) -> Mapping[bytes, Place]:
-        """Return where mails were seen so far; those never seen are left out."""
-        places: dict[bytes, Place] = {}
+    async def lying(self, account: str, folder: str) -> Sequence[Sighting]:
+        """Return what a folder held at the last look."""
+        here = (SEEN.c.account == account, SEEN.c.folder == folder)
         async with self._database.reading() as connection:
-            for start in range(0, len(traces), CHUNK):
-                part = traces[start : start + CHUNK]
-                rows = await connection.execute(
-                    select(trace.c.mail, trace.c.places).where(
-                        trace.c.account == account, trace.c.mail.in_(part)
-                    )
-                )
-                places.update((row.mail, Place(row.places)) for row in rows)
+            return [_sighting(row) for row in await connection.execute(select(SEEN).where(*here))]
+
+    async def seen(
+        self, account: str, mails: Sequence[bytes]
+    ) -> Mapping[bytes, Sequence[Sighting]]:
+        """Return where mails lay at the last look; those that lay nowhere are left out."""
+        places: dict[bytes, list[Sighting]] = {}
+        async with self._database.reading() as connection:
+            for start in range(0, len(mails), CHUNK):
+                part = mails[start : start + CHUNK]
+                wanted = select(SEEN).where(SEEN.c.account == account, SEEN.c.mail.in_(part))
+                for row in await connection.execute(wanted):
+                    places.setdefault(row.mail, []).append(_sighting(row))
         return places
 
     async def save(
-        self, cursor: Cursor | None, account: str, traces: Mapping[bytes, Place]
+        self,
+        account: str,
+        cursors: Sequence[Cursor],
+        came: Sequence[Sighting] = (),
+        left: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Write a cursor and add places to traces, in one transaction."""
+        """Write cursors, forget what left, add what came, in one transaction."""
+        if not cursors and not came and not left:
+            return
         async with self._database.writing() as connection:
-            if cursor is not None:
+            for cursor in cursors:
                 await _write_cursor(connection, cursor)
-            if traces:
-                await _add_places(connection, account, traces)
+            await _remove_sightings(connection, account, left)
+            await _add_sightings(connection, account, came)
+
+    async def rename(self, account: str, old: str, new: str) -> None:
+        """Give a folder's cursor and sightings to a new name, in place of what that had."""
+        async with self._database.writing() as connection:
+            for table in (CURSOR, SEEN):
+                mine = table.c.account == account
+                await connection.execute(delete(table).where(mine, table.c.folder == new))
+                change = update(table).where(mine, table.c.folder == old).values(folder=new)
+                await connection.execute(change)
 
     async def forget(self, account: str, folder: str) -> None:
-        """Remove the cursor of a folder that is gone; its traces stay."""
-        here = (CURSOR.c.account == account, CURSOR.c.folder == folder)
+        """Remove the cursor and the sightings of a folder that is gone."""
         async with self._database.writing() as connection:
-            await connection.execute(delete(CURSOR).where(*here))
+            for table in (CURSOR, SEEN):
+                here = (table.c.account == account, table.c.folder == folder)
+                await connection.execute(delete(table).where(*here))
 
     async def park(self, parked: Parked) -> None:
         """Insert or replace one row of the mails that could not be learned."""
@@ -73,6 +94,7 @@ class SqlMailboxes:
             "attempts": parked.attempts,
             "reason": parked.reason,
             "time": to_number(parked.time),
+            "label": parked.label or "",
         }
         async with self._database.writing() as connection:
             insert = upsert(connection)(PARKED).values(
@@ -109,6 +131,7 @@ class SqlMailboxes:
                     attempts=row.attempts,
                     reason=row.reason,
                     time=from_number(row.time),
+                    label=Label(row.label) if row.label else None,
                 )
                 for row in await connection.execute(wanted)
             ]
@@ -143,19 +166,51 @@ async def _write_cursor(connection: AsyncConnection, fresh: Cursor) -> None:
     )
 
 
-async def _add_places(
-    connection: AsyncConnection, account: str, traces: Mapping[bytes, Place]
+async def _remove_sightings(
+    connection: AsyncConnection, account: str, left: Sequence[tuple[str, str]]
 ) -> None:
-    insert = upsert(connection)(trace)
-    await connection.execute(
-        insert.on_conflict_do_update(
-            index_elements=[trace.c.account, trace.c.mail],
-            set_={"places": trace.c.places.op("|")(insert.excluded.places)},
-        ),
-        [
-            {"account": account, "mail": mail, "places": int(place)}
-            for mail, place in sorted(traces.items())
-        ],
+    keys: dict[str, list[bytes]] = {}
+    for folder, key in left:
+        keys.setdefault(folder, []).append(_stored(key))
+    for folder, gone in sorted(keys.items()):
+        here = (SEEN.c.account == account, SEEN.c.folder == folder)
+        for start in range(0, len(gone), CHUNK):
+            these = SEEN.c.mail_key.in_(gone[start : start + CHUNK])
+            await connection.execute(delete(SEEN).where(*here, these))
+
+
+async def _add_sightings(
+    connection: AsyncConnection, account: str, came: Sequence[Sighting]
+) -> None:
+    rows = {
+        (one.folder, one.key): {
+            "account": account,
+            "folder": one.folder,
+            "mail_key": _stored(one.key),
+            "mail": one.mail,
+            "delivered": one.delivered,
+        }
+        for one in came
+    }
+    insert = upsert(connection)(SEEN)
+    fresh = {name: insert.excluded[name] for name in ("mail", "delivered")}
+    keys = [SEEN.c.account, SEEN.c.folder, SEEN.c.mail_key]
+    if rows:
+        change = insert.on_conflict_do_update(index_elements=keys, set_=fresh)
+        await connection.execute(change, [row for _, row in sorted(rows.items())])
+
+
+def _stored(key: str) -> bytes:
+    """Return a key as it is kept: names of files may hold any bytes."""
+    return key.encode("utf-8", "surrogateescape")
+
+
+def _sighting(row: Row[*tuple[Any, ...]]) -> Sighting:
+    return Sighting(
+        folder=row.folder,
+        key=row.mail_key.decode("utf-8", "surrogateescape"),
+        mail=row.mail,
+        delivered=row.delivered,
     )
 
 

@@ -6,7 +6,7 @@
     fact, grams, fusion  what follows from journal and tallies; `verify` recomputes it
     change               what each revision touched, so that readers fetch only that
     scan                 what was said about a mail, kept for some days
-    cursor, trace,
+    cursor, sighting,
     parked, held, lease  what feedback remembers
 
 A token is known by its 64-bit id (`message.tokens.token_id`). The texts stand in the samples of the
@@ -218,12 +218,15 @@ cursor = Table(
     _number("time"),
 )
 
-trace = Table(
-    "trace",
+sighting = Table(
+    "sighting",
     metadata,
     Column("account", OutsideText, primary_key=True),
-    Column("mail", LargeBinary, primary_key=True),
-    _number("places"),
+    Column("folder", OutsideText, primary_key=True),
+    Column("mail_key", LargeBinary, primary_key=True),
+    Column("mail", LargeBinary, nullable=False, index=True),
+    _number("delivered"),
+    sqlite_with_rowid=False,
 )
 
 parked = Table(
@@ -236,6 +239,7 @@ parked = Table(
     _number("attempts"),
     _text("reason"),
     _number("time"),
+    Column("label", String(4), nullable=False, server_default=""),
 )
 
 held = Table(

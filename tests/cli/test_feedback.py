@@ -3,6 +3,8 @@
 import asyncio
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,9 @@ from spamd.sample import Label
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
 from tests.cli.conftest import Spamd, made_up
+from tests.e2e.feedback_daemon import settled
 from tests.feedback.test_maildir import Box
+from tests.servers.base import wait_until
 
 
 @pytest.fixture
@@ -92,6 +96,29 @@ def test_j15_without_accounts_the_settings_are_wrong_and_it_says_what_to_set(
     ran = spamd("feedback", command)
     assert (ran.code, ran.out) == (78, "")
     assert ran.err.startswith("spamd: feedback.accounts is empty: say where people keep their mail")
+
+
+def test_h9_watching_logs_each_lesson_as_the_daemon_does(box: Box, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    set_here = [
+        f'feedback.accounts=[{{ maildir = "{box.root}" }}]',
+        f"database.url=sqlite:///{tmp_path}/watch.db",
+    ]
+    command = [sys.executable, "-m", "spamd", "feedback", "watch"]
+    for one in set_here:
+        command += ["--set", one]
+    checkout = Path(__file__).resolve().parents[2]
+    with log.open("wb") as output:
+        watching = subprocess.Popen(command, cwd=checkout, stdout=output, stderr=output)
+        try:
+            base = box.deliver(made_up("spam", 1))
+            database = tmp_path / "watch.db"
+            wait_until(lambda: settled(database, 1), what="the mail is seen", deadline_s=60)
+            box.move(base, "Junk")
+            wait_until(lambda: b"lesson.learned" in log.read_bytes(), what="the lesson is logged")
+        finally:
+            watching.terminate()
+            watching.wait(20)
 
 
 def test_f4_an_account_out_of_reach_is_trouble(spamd: Spamd, home: Path) -> None:

@@ -8,6 +8,8 @@ from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
 
+from spamd.feedback.evidence import DATE_S
+from spamd.feedback.options import FeedbackOptions
 from tests.cli.conftest import made_up
 from tests.servers.base import Server, greeting
 from tests.servers.dovecot import PASSWORD, Dovecot
@@ -78,6 +80,10 @@ feedback.accounts = {self._accounts}
         with smtplib.SMTP("127.0.0.1", self.port, timeout=20) as session:
             session.sendmail("ann@sender.test", ["alice@our.test"], content)
 
+    def settled(self, mails: int, folder: str = "INBOX") -> bool:
+        """Return whether we have seen so many mails in a folder, for longer than a rule takes."""
+        return settled(self.database, mails, folder)
+
     def lessons(self) -> list[tuple[str, str, str, float, float]]:
         """Return (label, source, actor, before, after) of all lessons but those of the start."""
         connection = sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)
@@ -88,6 +94,26 @@ feedback.accounts = {self._accounts}
             ).fetchall()
         finally:
             connection.close()
+
+
+def settled(database: Path, mails: int, folder: str = "INBOX") -> bool:
+    """Return whether a folder was seen with so many mails that a move of theirs is a lesson."""
+    if not database.exists():
+        return False
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    try:
+        held, newest = connection.execute(
+            "SELECT count(*), max(delivered) FROM sighting WHERE folder = ?", (folder,)
+        ).fetchone()
+        times = connection.execute(
+            "SELECT max(time) FROM cursor WHERE folder = ?", (folder,)
+        ).fetchone()
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.close()
+    late = DATE_S + FeedbackOptions().rule_window_s
+    return bool(held >= mails and times[0] and times[0] / 1e6 >= (newest or 0) + late)
 
 
 def delivered(dovecot: Dovecot, subject: str, folder: str = "INBOX") -> list[Message]:

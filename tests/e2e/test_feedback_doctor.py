@@ -209,6 +209,8 @@ async def test_a_clock_that_is_off_is_found(daemon: Callable[..., Daemon]) -> No
                 mark="doctorclock",
             ),
             Instruments(
+                mailboxes=store.mailboxes,
+                window_s=0,
                 history=store.scans,
                 leases=store.leases,
                 trainer=Trainer(

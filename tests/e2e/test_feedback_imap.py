@@ -63,6 +63,7 @@ def test_a_mail_moved_to_junk_changes_the_running_verdict_within_five_seconds(
     daemon.send(strange(0))
     daemon.send(strange(1))  # the numbers are words too: what they do alone is no lesson
     before = max(probability(delivered(daemon.dovecot, f"wombat {n}")[0]) for n in (0, 1))
+    wait_until(lambda: daemon.settled(2), what="both are seen where they lie")
     with daemon.dovecot.login() as session:
         moved_at = time.monotonic()
         Owner(session).move("wombat 1", "INBOX", "Junk")
@@ -111,10 +112,12 @@ def test_a_rescue_from_junk_is_learned_as_scanned_and_can_be_taken_back(
     untouched = spamd(daemon, "status", "--json")
     daemon.send(strange(1))
     identity = str(delivered(daemon.dovecot, "wombat 1")[0]["X-Spam-Id"])
+    wait_until(lambda: daemon.settled(1), what="it is seen where it lies")
     with daemon.dovecot.login() as session:
         owner = Owner(session)
         owner.move("wombat 1", "INBOX", "Junk")
         wait_until(daemon.lessons, what="a lesson")
+        wait_until(lambda: daemon.settled(1, "Junk"), what="it is seen in Junk")
         owner.move("wombat 1", "Junk", "INBOX")
         wait_until(lambda: daemon.lessons()[-1][0] == "ham", what="the correction")
     assert len(daemon.lessons()) == 1
@@ -129,6 +132,7 @@ def test_feedback_once_catches_up_with_what_happened_while_nobody_watched(
     wait_until(lambda: daemon.events("account.opened"), what="the account is watched")
     for number in range(3):
         daemon.send(strange(number))
+    wait_until(lambda: daemon.settled(3), what="all are seen where they lie")
     daemon.stop()
     with daemon.dovecot.login() as session:
         owner = Owner(session)

@@ -28,8 +28,8 @@ def test_every_move_is_learned_once_however_often_the_daemon_is_killed(
             owner = Owner(session)
             for number in range(MAILS):
                 owner.append("INBOX", mail(f"number {number:03}", body=f"words of {number}"))
-            # the first look may have come before the mail; the next one comes after `poll_s`
-            wait_until(lambda: daemon.events("account.examined"), what="a look", deadline_s=90)
+            seen = "all mails are seen"
+            wait_until(lambda: daemon.settled(MAILS), what=seen, deadline_s=90)
             for number in range(MAILS):
                 owner.move(f"number {number:03}", "INBOX", "Junk")
                 if number % (MAILS // KILLS) == MAILS // KILLS - 1:

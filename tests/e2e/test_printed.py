@@ -20,6 +20,7 @@ import trustme
 
 from tests.cli.conftest import made_up
 from tests.docs.blocks import block
+from tests.e2e.feedback_daemon import settled
 from tests.e2e.relay_daemon import Spamd
 from tests.feedback.world import Owner
 from tests.servers.base import free_port, require, wait_until
@@ -258,6 +259,8 @@ def test_j14_dovecot_with_what_is_printed(
     assert "refused" in stranger.says(lmtp, "NOOP")[0]
     both = {"INBOX", "Junk"}  # what the very first look finds is old mail and teaches nothing
     wait_until(lambda: both <= folders_read(daemon), what="alice is watched")
+    database = Path(daemon.database.removeprefix("sqlite:///"))
+    wait_until(lambda: settled(database, 1, "Junk"), what="its mail is seen long enough")
     with store.login() as session:
         Owner(session).move("winner", "Junk", "INBOX")
     wait_until(lambda: daemon.events("lesson.learned"), what="the move is a lesson")

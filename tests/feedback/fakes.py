@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
 from spamd.message.features import Features, extract
-from spamd.ports import Clock, Cursor, Held, Known, LeaseHolder, Parked, Place
+from spamd.ports import Clock, Cursor, Held, Known, LeaseHolder, Parked, Sighting
 from spamd.sample import Label
 from spamd.training import Outcome, Result
 
@@ -17,7 +17,7 @@ class FakeMailboxes:
     """Cursors, traces and parked mails."""
 
     rows: dict[tuple[str, str], Cursor] = field(default_factory=dict)
-    traces: dict[tuple[str, bytes], Place] = field(default_factory=dict)
+    sightings: dict[tuple[str, str, str], Sighting] = field(default_factory=dict)
     lot: dict[tuple[str, str, str], Parked] = field(default_factory=dict)
     saves: int = 0
     down_after: int | None = None
@@ -25,26 +25,52 @@ class FakeMailboxes:
     async def cursors(self, account: str) -> Mapping[str, Cursor]:
         return {folder: row for (name, folder), row in self.rows.items() if name == account}
 
-    async def seen(self, account: str, traces: Sequence[bytes]) -> Mapping[bytes, Place]:
-        return {
-            trace: self.traces[account, trace]
-            for trace in traces
-            if (account, trace) in self.traces
-        }
+    async def lying(self, account: str, folder: str) -> Sequence[Sighting]:
+        return [
+            row
+            for (name, where, _), row in self.sightings.items()
+            if name == account and where == folder
+        ]
+
+    async def seen(self, account: str, mails: Sequence[bytes]) -> Mapping[bytes, list[Sighting]]:
+        wanted = set(mails)
+        found: dict[bytes, list[Sighting]] = {}
+        for (name, _, _), row in self.sightings.items():
+            if name == account and row.mail in wanted:
+                found.setdefault(row.mail, []).append(row)
+        return found
 
     async def save(
-        self, cursor: Cursor | None, account: str, traces: Mapping[bytes, Place]
+        self,
+        account: str,
+        cursors: Sequence[Cursor],
+        came: Sequence[Sighting] = (),
+        left: Sequence[tuple[str, str]] = (),
     ) -> None:
         if self.down_after is not None and self.saves >= self.down_after:
             raise StorageUnavailable("the database is away")
         self.saves += 1
-        if cursor is not None:
-            self.rows[cursor.account, cursor.folder] = cursor
-        for trace, place in traces.items():
-            self.traces[account, trace] = self.traces.get((account, trace), Place(0)) | place
+        for cursor in cursors:
+            self.rows[account, cursor.folder] = cursor
+        for folder, key in left:
+            self.sightings.pop((account, folder, key), None)
+        for one in came:
+            self.sightings[account, one.folder, one.key] = one
+
+    async def rename(self, account: str, old: str, new: str) -> None:
+        await self.forget(account, new)
+        if cursor := self.rows.pop((account, old), None):
+            self.rows[account, new] = replace(cursor, folder=new)
+        for name, folder, key in list(self.sightings):
+            if (name, folder) == (account, old):
+                row = self.sightings.pop((name, folder, key))
+                self.sightings[name, new, key] = replace(row, folder=new)
 
     async def forget(self, account: str, folder: str) -> None:
         self.rows.pop((account, folder), None)
+        for name, where, key in list(self.sightings):
+            if (name, where) == (account, folder):
+                del self.sightings[name, where, key]
 
     async def park(self, parked: Parked) -> None:
         self.lot[parked.account, parked.folder, parked.uid] = parked

@@ -300,7 +300,7 @@ async def told(stage: str, lie: Lie, *, measured: bool = False) -> Cost:
         options = account(server.port)
         for folder in ("INBOX", "Junk"):  # watched before: what is there now came since
             cursor = _cursor(f"alice@127.0.0.1:{server.port}", folder)
-            await mailboxes.save(cursor, cursor.account, {})
+            await mailboxes.save(cursor.account, [cursor])
         async with bench_at(
             options, options=OPTIONS, mailboxes=mailboxes, reachable=False
         ) as bench:

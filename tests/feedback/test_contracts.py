@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spamd.message.features import extract
-from spamd.ports import Cursor, Held, HeldLessons, Leases, Mailboxes, Parked, Place
+from spamd.ports import Cursor, Held, HeldLessons, Leases, Mailboxes, Parked, Sighting
 from spamd.sample import Label
 from spamd.storage.engine import Database
 from spamd.storage.leases import SqlLeases
@@ -76,38 +76,69 @@ async def ports(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def test_a_cursor_is_read_as_it_was_written(ports: Ports) -> None:
-    await ports.mailboxes.save(CURSOR, CURSOR.account, {})
+    await ports.mailboxes.save(CURSOR.account, [CURSOR])
     moved = replace(CURSOR, next_uid=8)
-    await ports.mailboxes.save(moved, CURSOR.account, {})
+    await ports.mailboxes.save(CURSOR.account, [moved])
     assert await ports.mailboxes.cursors(CURSOR.account) == {CURSOR.folder: moved}
     assert await ports.mailboxes.cursors("bob@host:143") == {}
 
 
-async def test_a_forgotten_cursor_is_gone_and_its_traces_stay(ports: Ports) -> None:
-    await ports.mailboxes.save(CURSOR, CURSOR.account, {b"t" * 16: Place.JUNK})
+def sighting(number: int, folder: str = "INBOX", key: str = "") -> Sighting:
+    return Sighting(
+        folder=folder,
+        key=key or str(number),
+        mail=number.to_bytes(16, "big"),
+        delivered=1_800_000_000 + number,
+    )
+
+
+async def test_a_forgotten_folder_is_gone_with_its_sightings(ports: Ports) -> None:
+    seen = [sighting(1, CURSOR.folder), sighting(1, "Junk")]
+    await ports.mailboxes.save(CURSOR.account, [CURSOR], seen)
     await ports.mailboxes.forget(CURSOR.account, CURSOR.folder)
     await ports.mailboxes.forget(CURSOR.account, "never there")
     assert await ports.mailboxes.cursors(CURSOR.account) == {}
-    assert await ports.mailboxes.seen(CURSOR.account, [b"t" * 16]) == {b"t" * 16: Place.JUNK}
+    found = await ports.mailboxes.seen(CURSOR.account, [seen[0].mail])
+    assert found == {seen[0].mail: [seen[1]]}
 
 
-async def test_the_places_of_a_trace_add_up_for_each_account(ports: Ports) -> None:
-    for place in (Place.INBOX, Place.JUNK, Place.JUNK | Place.MARKED_SPAM):
-        await ports.mailboxes.save(None, "a", {b"x" * 16: place})
-    await ports.mailboxes.save(None, "b", {b"x" * 16: Place.OTHER})
-    found = await ports.mailboxes.seen("a", [b"x" * 16, b"y" * 16])
-    assert found == {b"x" * 16: Place.INBOX | Place.JUNK | Place.MARKED_SPAM}
+async def test_what_left_is_forgotten_and_what_came_is_remembered_for_each_account(
+    ports: Ports,
+) -> None:
+    odd = sighting(3, key="1800.\udcff\udcfe.host")
+    await ports.mailboxes.save("a", [], [sighting(1), sighting(2), odd])
+    await ports.mailboxes.save("b", [], [sighting(1)])
+    again = replace(sighting(2), mail=b"m" * 16)
+    await ports.mailboxes.save("a", [], [again], [("INBOX", "1"), ("INBOX", "2"), ("x", "3")])
+    assert sorted(await ports.mailboxes.lying("a", "INBOX"), key=str) == sorted(
+        [again, odd], key=str
+    )
+    assert await ports.mailboxes.lying("b", "INBOX") == [sighting(1)]
 
 
-async def test_many_traces_are_one_question(ports: Ports) -> None:
-    traces = {number.to_bytes(16, "big"): Place.OTHER for number in range(2_500)}
-    await ports.mailboxes.save(None, "a", traces)
-    assert await ports.mailboxes.seen("a", list(traces)) == traces
+async def test_a_renamed_folder_keeps_what_it_held_in_place_of_what_the_name_had(
+    ports: Ports,
+) -> None:
+    await ports.mailboxes.save("a", [replace(CURSOR, account="a", folder="Old")])
+    await ports.mailboxes.save("a", [], [sighting(1, "Old"), sighting(2, "New")])
+    await ports.mailboxes.rename("a", "Old", "New")
+    assert list(await ports.mailboxes.cursors("a")) == ["New"]
+    assert await ports.mailboxes.lying("a", "New") == [sighting(1, "New")]
+    assert await ports.mailboxes.lying("a", "Old") == []
+
+
+async def test_many_sightings_are_one_question(ports: Ports) -> None:
+    seen = [sighting(number) for number in range(2_500)]
+    await ports.mailboxes.save("a", [], seen)
+    found = await ports.mailboxes.seen("a", [one.mail for one in seen])
+    assert found == {one.mail: [one] for one in seen}
     assert await ports.mailboxes.seen("a", []) == {}
 
 
 async def test_parked_mail_is_listed_replaced_and_removed(ports: Ports) -> None:
-    later = replace(PARKED, account="bob@host:143", time=TIME + timedelta(seconds=1))
+    later = replace(
+        PARKED, account="bob@host:143", time=TIME + timedelta(seconds=1), label=Label.HAM
+    )
     for row in (later, PARKED, replace(PARKED, attempts=2)):
         await ports.mailboxes.park(row)
     assert list(await ports.mailboxes.parked()) == [replace(PARKED, attempts=2), later]

@@ -3,14 +3,15 @@
 import asyncio
 import shutil
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.mailbox import Folder, Head
+from spamd.feedback.mailbox import Folder, Head, header_fields, trace
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.ports import Clock, Cursor
+from spamd.ports import Clock, Cursor, Sighting
 from spamd.sample import Label
 from tests.feedback.conftest import Account
 from tests.feedback.fakes import FakeMailboxes
@@ -229,6 +230,8 @@ async def test_e14_a_junk_keyword_needs_no_permanent_flags(account: Account) -> 
     async with world_at(*account) as world:
         await world.look()
         world.arrives("marked", Verdict.UNSURE)
+        world.owner.append("INBOX", world.judged("came marked", Verdict.UNSURE), "($Junk)")
+        await world.look()
         world.owner.flag("marked", "INBOX", "$Junk")
         await world.look()
         assert only(world.taught()) == ("marked", Label.SPAM)
@@ -269,7 +272,7 @@ async def test_e15_one_bad_mail_does_not_stop_the_others(account: Account) -> No
 async def test_e16_a_mail_that_always_fails_is_tried_three_times_and_then_listed(
     account: Account,
 ) -> None:
-    patient = FeedbackOptions(poll_s=1e-6, attempts=3)
+    patient = FeedbackOptions(poll_s=1e-6, attempts=3, rule_window_s=0)
     async with world_at(*account, options=patient, poison=ArithmeticError) as world:
         world.owner.append("INBOX", mail("bad", body="poison"))
         await world.look()
@@ -282,7 +285,7 @@ async def test_e16_a_mail_that_always_fails_is_tried_three_times_and_then_listed
 
 
 async def test_e16_a_mail_that_fails_once_is_learned_at_the_next_try(account: Account) -> None:
-    patient = FeedbackOptions(poll_s=1e-6)
+    patient = FeedbackOptions(poll_s=1e-6, rule_window_s=0)
     async with world_at(*account, options=patient, poison=ArithmeticError) as world:
         world.owner.append("INBOX", mail("bad", body="poison"))
         await world.look()
@@ -332,7 +335,8 @@ async def test_e16_a_mail_that_makes_the_server_hang_up_is_parked_and_the_others
     def one(uid: int, rest: str) -> str:
         text = head.format(uid) + "\r\n\r\n"
         name = "BODY[HEADER.FIELDS (X)]" if "HEADER" in rest else "BODY[]<0>"
-        return f"* {uid} FETCH (UID {uid} FLAGS () {name} {{{len(text)}}}\r\n{text})"
+        date = 'INTERNALDATE "01-Jan-2026 00:00:00 +0000"'
+        return f"* {uid} FETCH (UID {uid} FLAGS () {date} {name} {{{len(text)}}}\r\n{text})"
 
     def answer(tag: str, rest: str) -> list[str] | None:
         words = rest.split(" ")
@@ -349,7 +353,8 @@ async def test_e16_a_mail_that_makes_the_server_hang_up_is_parked_and_the_others
                     f"{tag} OK done",
                 ]
             case "UID" if words[1] == "SEARCH":
-                found = "" if "KEYWORD" in rest else " ".join(map(str, range(1, 41)))
+                odd = "KEYWORD" in rest or "DELETED" in rest
+                found = "" if odd else " ".join(map(str, range(1, 41)))
                 return [f"* SEARCH {found}", f"{tag} OK done"]
             case "UID":
                 uids = [int(uid) for uid in words[2].split(",")]
@@ -364,14 +369,23 @@ async def test_e16_a_mail_that_makes_the_server_hang_up_is_parked_and_the_others
             host="127.0.0.1", port=server.port, tls=Tls.NONE, user="a", password="x"
         )
         async with bench_at(account, reachable=False) as bench:
-            await bench.mailboxes.save(watched_before(bench.mailbox.key, "INBOX"), "", {})
-            await bench.mailboxes.save(watched_before(bench.mailbox.key, "Junk"), "", {})
+            key = bench.mailbox.key
+            cursors = [watched_before(key, "INBOX"), watched_before(key, "Junk")]
+            lay = [lay_in_inbox(uid, f"{head.format(uid)}\r\n\r\n") for uid in range(1, 41)]
+            await bench.mailboxes.save(key, cursors, lay)
             tally = await bench.watcher.once()
             parked = await bench.mailboxes.parked()
         assert tally.faults == []
         assert [(row.folder, row.uid) for row in parked] == [("Junk", "17")]
         assert "the connection ends" in parked[0].reason
         assert bench.mailboxes.rows[bench.mailbox.key, "Junk"].next_uid == 41
+
+
+def lay_in_inbox(uid: int, head: str) -> Sighting:
+    """Return what was seen of a mail that lay in the inbox before, under this UID."""
+    delivered = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+    mail = trace(header_fields(head.encode()))
+    return Sighting(folder="INBOX", key=str(uid), mail=mail, delivered=delivered)
 
 
 def watched_before(account: str, folder: str) -> Cursor:

@@ -12,7 +12,9 @@ from tests.feedback.tap import Tap
 from tests.feedback.world import Bench, account_of, bench_at, only, running, until, world_at
 from tests.servers.dovecot import DovecotFactory
 
-RARE = FeedbackOptions(poll_s=600, timeout_s=2, retry_first_s=0.05, retry_most_s=0.2)
+RARE = FeedbackOptions(
+    poll_s=600, timeout_s=2, retry_first_s=0.05, retry_most_s=0.2, rule_window_s=0
+)
 """Polls so rarely that only IDLE can be what noticed."""
 
 
@@ -53,11 +55,12 @@ async def test_a_move_to_another_junk_folder_is_a_lesson_within_the_poll_interva
 ) -> None:
     often = replace(RARE, poll_s=1)
     async with world_at(*account, options=often) as world:
-        world.owner.create("Junk/2026")  # IDLE tells of one folder, and that is Junk itself
-        world.arrives("offer", Verdict.HAM)
+        world.owner.create("Archive")
+        world.owner.create("Junk/2026")  # IDLE tells of one folder, and that is the inbox
+        world.arrives("offer", Verdict.HAM, "Archive")
         async with running(world):
             await until(lambda: looked(world))
-            world.owner.move("offer", "INBOX", "Junk/2026")
+            world.owner.move("offer", "Archive", "Junk/2026")
             took_s = await until(world.taught)
         assert only(world.taught()) == ("offer", Label.SPAM)
         assert took_s < 1 + 2
@@ -125,7 +128,12 @@ async def test_e11_a_line_that_fell_silent_is_noticed_and_caught_up_with(
 ) -> None:
     server, user = account
     options = FeedbackOptions(
-        poll_s=600, idle_s=0.5, timeout_s=0.5, retry_first_s=0.05, retry_most_s=0.2
+        poll_s=600,
+        idle_s=0.5,
+        timeout_s=0.5,
+        retry_first_s=0.05,
+        retry_most_s=0.2,
+        rule_window_s=0,
     )
     with Tap(server.port) as tap:
         async with world_at(server, user, port=tap.port, options=options) as world:

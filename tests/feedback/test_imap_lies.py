@@ -96,7 +96,8 @@ async def test_k7_a_uidnext_beyond_all_numbers_asks_no_more_commands_than_there_
     def answer(tag: str, rest: str) -> list[str] | None:
         commands.append(rest)
         if rest.startswith("EXAMINE"):
-            return ["* 120000 EXISTS", f"* OK [UIDNEXT 1{'0' * 30}] x", f"{tag} OK done"]
+            beyond = f"* OK [UIDNEXT 1{'0' * 30}] x"
+            return ["* 120000 EXISTS", "* OK [UIDVALIDITY 1] x", beyond, f"{tag} OK done"]
         if rest.startswith("UID SEARCH"):
             return ["* SEARCH 7 5 -3 9", f"{tag} OK done"]
         return plain(tag, rest)

@@ -34,22 +34,15 @@ async def test_e4_a_mail_moved_to_junk_is_spam_whatever_the_client_sends(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_e4_a_move_quicker_than_the_watcher_counts_too(account: Account, way: str) -> None:
+async def test_h2_a_move_quicker_than_the_watcher_proves_nothing(
+    account: Account, way: str
+) -> None:
     async with world_at(*account) as world:
         await world.look()
         world.arrives("offer", Verdict.HAM)
         getattr(world.owner, way)("offer", "INBOX", "Junk")
         await world.look()
-        assert only(world.taught()) == ("offer", Label.SPAM)
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_e4_a_move_before_the_very_first_look_counts_too(account: Account, way: str) -> None:
-    async with world_at(*account) as world:
-        world.arrives("offer", Verdict.HAM)
-        getattr(world.owner, way)("offer", "INBOX", "Junk")
-        await world.look()
-        assert only(world.taught()) == ("offer", Label.SPAM)
+        assert world.taught() == []
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -65,16 +58,6 @@ async def test_e6_a_mail_rescued_from_junk_to_any_folder_is_ham_once(
             world.owner.create(target)
         getattr(world.owner, way)("invoice", "Junk", target)
         await world.look()
-        await world.look()
-        assert only(world.taught()) == ("invoice", Label.HAM)
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_e6_a_rescue_quicker_than_the_watcher_counts_too(account: Account, way: str) -> None:
-    async with world_at(*account) as world:
-        await world.look()
-        world.arrives("invoice", Verdict.SPAM, "Junk")
-        getattr(world.owner, way)("invoice", "Junk", "INBOX")
         await world.look()
         assert only(world.taught()) == ("invoice", Label.HAM)
 
@@ -173,28 +156,17 @@ async def test_mail_never_judged_is_spam_when_it_is_moved_later(account: Account
         assert only(world.taught())[1] is Label.SPAM
 
 
-async def test_mail_that_never_went_through_a_server_was_put_into_junk_by_a_person(
-    account: Account,
-) -> None:
+async def test_h8_mail_that_somebody_appends_to_junk_is_no_lesson(account: Account) -> None:
     async with world_at(*account) as world:
         await world.look()
         world.owner.append("Junk", b"From: a@b.test\r\nSubject: from a file\r\n\r\nBuy now\r\n")
-        await world.look()
-        assert only(world.taught())[1] is Label.SPAM
-
-
-async def test_mail_judged_days_ago_that_shows_up_in_junk_was_put_there_by_a_person(
-    account: Account,
-) -> None:
-    async with world_at(*account) as world:
-        await world.look()
         long_ago = datetime.now(UTC) - timedelta(days=2)
         world.arrives("old offer", Verdict.HAM, "Junk", scanned=long_ago)
         await world.look()
-        assert only(world.taught()) == ("old offer", Label.SPAM)
+        assert world.taught() == []
 
 
-async def test_a_copy_in_a_second_folder_is_the_same_mail(account: Account) -> None:
+async def test_h1_a_mail_at_two_places_at_once_was_not_moved(account: Account) -> None:
     async with world_at(*account) as world:
         await world.look()
         world.arrives("invoice", Verdict.SPAM, "Junk")
@@ -203,7 +175,7 @@ async def test_a_copy_in_a_second_folder_is_the_same_mail(account: Account) -> N
             world.owner.create(folder)
             world.owner.copy("invoice", "Junk", folder)
             await world.look()
-        assert only(world.taught()) == ("invoice", Label.HAM)
+        assert world.taught() == []
 
 
 async def test_d9_a_mail_moved_there_and_back_and_there_ends_as_the_last_move_says(
@@ -300,14 +272,13 @@ async def test_a_keyword_that_came_along_with_a_move_stays_silent_when_the_datab
         assert world.taught() == [("offer", Label.HAM), ("bargain", Label.HAM)]
 
 
-async def test_copies_and_removals_that_fall_between_two_looks_teach_once(
-    account: Account,
-) -> None:
+async def test_a_copy_whose_original_is_marked_as_deleted_is_a_move(account: Account) -> None:
     async with world_at(*account) as world:
         await world.look()
         world.arrives("invoice", Verdict.SPAM, "Junk")
-        world.owner.copy("invoice", "Junk", "INBOX")
         await world.look()
-        world.owner.remove("invoice", "Junk")
+        world.owner.copy("invoice", "Junk", "INBOX")
+        world.owner.flag("invoice", "Junk", "\\Deleted")
+        await world.look()
         await world.look()
         assert only(world.taught()) == ("invoice", Label.HAM)

@@ -22,7 +22,9 @@ from spamd.sample import Label
 from tests.feedback.fakes import FakeMailboxes
 from tests.feedback.world import Bench, bench_at, mail, only, running, until
 
-QUICK = FeedbackOptions(poll_s=5, maildir_poll_s=0.05, retry_first_s=0.05, retry_most_s=0.2)
+QUICK = FeedbackOptions(
+    poll_s=5, maildir_poll_s=0.05, retry_first_s=0.05, retry_most_s=0.2, rule_window_s=0
+)
 
 
 def maildir_mailbox(
@@ -107,13 +109,13 @@ async def test_a_mail_moved_to_junk_is_spam(box: Box, watched: Watched) -> None:
         assert only(bench.taught()) == ("offer", Label.SPAM)
 
 
-async def test_a_move_quicker_than_the_watcher_counts_too(box: Box, watched: Watched) -> None:
+async def test_a_move_quicker_than_the_watcher_proves_nothing(box: Box, watched: Watched) -> None:
     async with watched() as bench:
         await bench.look()
         base = box.deliver(bench.judged("offer", Verdict.HAM))
         box.move(base, "Junk")
         await bench.look()
-        assert only(bench.taught()) == ("offer", Label.SPAM)
+        assert bench.taught() == []
 
 
 @pytest.mark.parametrize("target", ["", "Archive.2026"])
@@ -123,15 +125,6 @@ async def test_e6_a_mail_rescued_from_junk_is_ham(box: Box, watched: Watched, ta
         base = box.deliver(bench.judged("invoice", Verdict.SPAM), "Junk")
         await bench.look()
         box.move(base, target)
-        await bench.look()
-        assert only(bench.taught()) == ("invoice", Label.HAM)
-
-
-async def test_e6_a_rescue_quicker_than_the_watcher_counts_too(box: Box, watched: Watched) -> None:
-    async with watched() as bench:
-        await bench.look()
-        base = box.deliver(bench.judged("invoice", Verdict.SPAM), "Junk")
-        box.move(base, "")
         await bench.look()
         assert only(bench.taught()) == ("invoice", Label.HAM)
 

@@ -43,7 +43,9 @@ def options_for(*boxes: Box) -> FeedbackOptions:
     accounts = tuple(
         AccountOptions(maildir=box.root, user=f"user{number}") for number, box in enumerate(boxes)
     )
-    return FeedbackOptions(accounts=accounts, lease_s=0.3, maildir_poll_s=0.05, poll_s=5)
+    return FeedbackOptions(
+        accounts=accounts, lease_s=0.3, maildir_poll_s=0.05, poll_s=5, rule_window_s=0
+    )
 
 
 async def test_all_accounts_are_watched(tmp_path: Path) -> None:
@@ -52,10 +54,10 @@ async def test_all_accounts_are_watched(tmp_path: Path) -> None:
     school = school_of(around)
     leases = FakeLeases(ServerClock())
     async with at_work(Feedback(options_for(*boxes), around, leases, "one")):
-        await until(lambda: around.memory.mailboxes.rows)  # type: ignore[attr-defined] # the fake
         content = mail("offer", identity="id-offer")
         school.scanned(content, "id-offer", Verdict.HAM)
         base = boxes[1].deliver(content)
+        await until(lambda: around.memory.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         boxes[1].move(base, "Junk")
         await until(lambda: school.history)
     assert list(school.lessons.values()) == [(Label.SPAM, "maildir", "user1")]
@@ -113,7 +115,7 @@ async def test_d26_a_look_longer_than_the_lease_does_not_lose_it(tmp_path: Path)
     base = box.deliver(mail("slow"))
     options = replace(options_for(box), lease_s=0.3)
     async with at_work(Feedback(options, around, leases, "one")):
-        await until(lambda: around.memory.mailboxes.traces)  # type: ignore[attr-defined] # the fake
+        await until(lambda: around.memory.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         box.move(base, "Junk")
         while not school.history:
             assert not await leases.acquire("feedback", "two", 0.3)
@@ -177,7 +179,7 @@ async def test_a_maildir_that_comes_into_being_later_is_watched(tmp_path: Path) 
         await until(lambda: around.observer.faults)  # type: ignore[attr-defined] # the fake
         box = Box(tmp_path / "later")
         base = box.deliver(content)
-        await until(lambda: around.memory.mailboxes.traces)  # type: ignore[attr-defined] # the fake
+        await until(lambda: around.memory.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         box.move(base, "Junk")
         await until(lambda: school.history)
 

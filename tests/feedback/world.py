@@ -205,7 +205,9 @@ def imap_mailbox(
     return ImapMailbox(account, options, clock, login=account.user, actor=account.user)
 
 
-QUICK = FeedbackOptions(poll_s=0.2, timeout_s=5, retry_first_s=0.05, retry_most_s=0.2)
+QUICK = FeedbackOptions(
+    poll_s=0.2, timeout_s=5, retry_first_s=0.05, retry_most_s=0.2, rule_window_s=0
+)
 
 
 @asynccontextmanager

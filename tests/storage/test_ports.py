@@ -22,8 +22,8 @@ from spamd.ports import (
     Leases,
     Mailboxes,
     Parked,
-    Place,
     ScanLog,
+    Sighting,
 )
 from spamd.report import ScanReport
 from spamd.storage.engine import Database
@@ -137,7 +137,7 @@ async def test_scans_wait_while_they_cant_be_written(scans: Scans, database: Dat
     assert set(await scans.by_id(["a", "b"])) == {"a", "b"}
 
 
-async def test_a_cursor_and_its_traces_are_saved_together(
+async def test_a_cursor_and_what_its_folder_holds_are_saved_together(
     database: Database, clock: FixedClock
 ) -> None:
     mailboxes: Mailboxes = SqlMailboxes(database)
@@ -152,12 +152,12 @@ async def test_a_cursor_and_its_traces_are_saved_together(
         marked="3:7,12",
         time=clock.now(),
     )
-    await mailboxes.save(cursor, ACCOUNT, {b"a" * 16: Place.INBOX, b"b" * 16: Place.JUNK})
-    await mailboxes.save(None, ACCOUNT, {b"a" * 16: Place.OTHER})
+    one = Sighting(folder=cursor.folder, key="1", mail=b"a" * 16, delivered=1_800_000_000)
+    await mailboxes.save(ACCOUNT, [cursor], [one])
     (kept,) = (await mailboxes.cursors(ACCOUNT)).values()
     assert kept.modseq == 2**63 - 1
-    seen = await mailboxes.seen(ACCOUNT, [b"a" * 16, b"b" * 16, b"c" * 16])
-    assert seen == {b"a" * 16: Place.INBOX | Place.OTHER, b"b" * 16: Place.JUNK}
+    seen = await mailboxes.seen(ACCOUNT, [b"a" * 16, b"c" * 16])
+    assert list(seen) == [b"a" * 16]
     assert await mailboxes.seen("other", [b"a" * 16]) == {}
     await mailboxes.forget(ACCOUNT, cursor.folder)
     assert await mailboxes.cursors(ACCOUNT) == {}
