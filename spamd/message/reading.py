@@ -232,7 +232,10 @@ class _Reader:
 
     def _html(self, text: str) -> None:
         self.pages += 1
-        page = html.render(text, replace(self.limits, html_nodes=max(1, self.nodes_left)))
+        limits = self.limits
+        if self.nodes_left < limits.html_nodes:  # making limits takes longer than a small page
+            limits = replace(limits, html_nodes=max(1, self.nodes_left))
+        page = html.render(text, limits)
         self.nodes_left -= text.count("<")
         self.texts.append(page.text)
         self.links |= dict.fromkeys(map(self.normalized, page.links))
