@@ -11,6 +11,7 @@ Each flood is a function that plays one client until time is up.
 import multiprocessing
 import os
 import smtplib
+import socket
 import statistics
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.measure import resident_mib, table, tree
@@ -47,7 +49,26 @@ def heavy_mail(port: int, until: float) -> None:
             deliver(port, content, "127.0.0.1")
 
 
-FLOODS: dict[str, Callable[[int, float], None]] = {"K2: 4 MB of parts": heavy_mail}
+def talk(port: int, until: float, *, head: bytes, body: bytes) -> None:
+    """Send `head` and then `body` again and again, 1 MB a second, in session after session (K1)."""
+    block = body * max(1, 20_000 // len(body))
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=120) as sock:
+            sock.sendall(head)
+            while time.monotonic() < until:
+                sock.sendall(block)
+                with suppress(BlockingIOError):
+                    if not sock.recv(2**20, socket.MSG_DONTWAIT):
+                        break
+                time.sleep(len(block) / 1e6)
+
+
+_READY = b"EHLO bad.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\n"
+FLOODS: dict[str, Callable[[int, float], None]] = {
+    "K1: NOOP": partial(talk, head=b"", body=b"NOOP\r\n"),
+    "K1: BDAT 2": partial(talk, head=_READY, body=b"BDAT 2\r\nxx"),
+    "K2: 4 MB of parts": heavy_mail,
+}
 
 
 def deliver(port: int, content: bytes, source: str) -> None:
