@@ -69,6 +69,9 @@ class Turns:
 
     async def turn(self, network: str, *, first: bool = False) -> None:
         """Wait for a turn."""
+        if self._left > 0 and not self._waiting:
+            self._use()
+            return
         come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def go() -> None:
