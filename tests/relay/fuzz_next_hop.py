@@ -71,6 +71,8 @@ class Peer:
             self._wire.data_received(piece)
             if not self._pieces or not self._pieces[0].startswith(b"\x01"):
                 break
+        if self.transport.closed:
+            return
         self._turn += 1
         asyncio.get_running_loop().call_later(PATIENCE_S, self._go_on, self._turn)
 
