@@ -16,6 +16,9 @@ import pytest
 from spamd.message import (
     calendar,
     charset,
+    colour,
+    css,
+    declarations,
     facts,
     features,
     form,
@@ -29,8 +32,8 @@ from spamd.message import (
     parser,
     reading,
     script,
+    selector,
     shape,
-    style,
     subject,
     tokens,
     trace,
@@ -209,6 +212,11 @@ def _link_pieces(text: str) -> object:
     return shape.link_tokens(links), shape.host_tricks(links), [link.is_address for link in links]
 
 
+def _said(text: str) -> object:
+    names = ("background", "clip-path", "font", "margin", "transform", "filter", "overflow")
+    return [declarations.said(name, each + text) for name in names for each in ("", "scale(")]
+
+
 def _style_sheet(text: str) -> object:
     return html.render(f"<style>{text}</style><p class=a id=b style='{text[:4000]}'>b")
 
@@ -269,8 +277,20 @@ FUNCTIONS: dict[str, Work] = {
     "script.words": script.words,
     "shape.address_tokens": shape.address_tokens,
     "shape.links": _link_pieces,
-    "style.parse_style": style.parse_style,
-    "style.parse_colour": style.parse_colour,
+    "colour.css_colour": lambda text: [
+        colour.css_colour(each + text) for each in ("", "#", "rgb(")
+    ],
+    "colour.html_colour": colour.html_colour,
+    "css.rules": lambda text: [css.rules(each + text) for each in ("", "a{", "@media ")],
+    "css.screen_matches": lambda text: [css.screen_matches(each + text) for each in ("", "(")],
+    "declarations.length": lambda text: [
+        declarations.length(each + text) for each in ("", "calc(")
+    ],
+    "declarations.parse": lambda text: [declarations.parse(each + text) for each in ("", "color:")],
+    "declarations.said": _said,
+    "declarations.unescaped": declarations.unescaped,
+    "declarations.without_comments": declarations.without_comments,
+    "selector.parse_list": lambda text: [selector.parse_list(each + text) for each in ("", ":is(")],
     "tokens.word_ids": lambda text: tokens.word_ids(text.split()),
     "trace.lasting": _encoded(trace.lasting),
     "trace.host_tokens": trace.host_tokens,
@@ -293,6 +313,9 @@ FUNCTIONS |= {
 }  # fmt: skip
 
 COVERED = {
+    "box.display_of", "box.is_gone", "cascade.declared", "colour.distance", "colour.over",
+    "elements.names", "matching.matches", "style.changed", "style.styled",
+    "variables.says_variables", "variables.with_variables",
     "features.extract", "form.form_of", "headers.header_tokens", "identity.new_id",
     "part.came_with", "part.ends_blank", "part.file_name", "part.is_named_message",
     "part.kind_of", "part.strays_at", "part.transfer_encoding_of", "reading.read",
