@@ -3,7 +3,7 @@
 # time, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for SECONDS=…,
 # CORPORA=… folders of mail in files.
 .DEFAULT_GOAL := help
-.PHONY: help run test histories check fix bench compare-parsers fuzz test-image pins clean
+.PHONY: help run test histories check fix bench compare-parsers compare-browser fuzz test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -48,6 +48,10 @@ check: $(DEV)  ## formatting, lint, types, floors, dependencies
 fix: $(DEV)  ## format the code and repair what lint can repair
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+compare-browser: $(DEV)  ## compare the visible words of made pages and public mail with Chromium's
+	@.ci/install-packages tests
+	$(BIN)/python -m tests.message.compare_browser
 
 bench: $(DEV)  ## measure, side by side with peers; as root it first installs them
 	@.ci/install-packages bench

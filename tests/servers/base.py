@@ -50,6 +50,7 @@ _TYPELIB = "girepository-1.0/GMime-3.0.typelib"
 _FILES = {
     "sieve": [Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")],
     "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
+    "chromium": [Path("/usr/bin/chromium")],
     "cyrus": [CYRUS_ROOT / "usr/sbin/cyrmaster"],
     "gmime": [  # read by Debian's Python, in a process of its own
         next(Path("/usr/lib").glob(f"*/{_TYPELIB}"), Path("/usr/lib") / _TYPELIB),
@@ -83,7 +84,7 @@ def missing(name: str) -> str | None:  # noqa: PLR0911 - one for each name
             return _no_namespaces()
         case "python3-venv":
             return _no_python()
-        case "sieve" | "dovecot" | "cyrus" | "gmime":
+        case "sieve" | "dovecot" | "cyrus" | "gmime" | "chromium":
             return _absent(_FILES[name])
         case "postgresql":
             if postgresql_programs() is None:
