@@ -40,15 +40,15 @@ class Declaration(NamedTuple):
 
 
 _STYLE_CHARS = 8_192
-_STRING = r'"(?:[^"\\\n]|\\[\s\S])*+(?:"|$)|' + r"'(?:[^'\\\n]|\\[\s\S])*+(?:'|$)"
+_STRING = r'"(?:[^"\\\n]|\\[\s\S])*+(?:"|\n|\\?\Z)|' + r"'(?:[^'\\\n]|\\[\s\S])*+(?:'|\n|\\?\Z)"
 _DECLARATION = re.compile(
     rf"((?:[^;\"'\\(\[{{]++|\\[\s\S]|\((?:[^()\"'\\]++|{_STRING}|\\[\s\S])*+\)|{_STRING}"
     r"|[\"'(\[{\\])++)(?:;|\Z)"
 )
-_COMMENT = re.compile(rf"{_STRING}|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_COMMENT = re.compile(rf"{_STRING}|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n]?|([^\n]))")
 _NUMBER = re.compile(r"([+-]?(?:\d{1,9}\.?\d{0,12}|\.\d{1,12})(?:e[+-]?\d{1,2})?)([a-z]{1,5}|%)?")
-_CALC = re.compile(r"(?:-webkit-)?calc\(\s*([^()]*)\s*\)")
+_CALC = re.compile(r"(?:-webkit-)?calc\(([^()]*+)\)")
 _CALL = re.compile(r"([a-z0-9-]{1,20})\(([^()]{0,200})\)")
 _UNITS = names(
     "px pt pc in cm mm q em rem ex ch % vw vh vmin vmax svw svh lvw lvh dvw dvh lh rlh cap"
