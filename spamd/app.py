@@ -276,7 +276,8 @@ class Application:
 
     def _teacher(self) -> Teacher:
         store = self._storage.store
-        return Teacher(self._storage.trainer, store.held, self._clock, self._settings.feedback)
+        trainer, options = self._storage.trainer, self._settings.feedback
+        return Teacher(trainer, store.held, self._clock, options, self.observer)
 
     def _extract(self, content: bytes) -> Features:
         return extract(content, self._settings.tokenizer)

@@ -88,6 +88,10 @@ class Observer(Protocol):
         """Tell of one lesson: outcome, and the probability of spam before and after it."""
         ...
 
+    def held(self, lesson: "Held") -> None:
+        """Tell of a lesson that waits for a review."""
+        ...
+
     def happened(self, event: str, **details: str | float) -> None:
         """Tell of an event (`noun.past_participle`) worth a line at info."""
         ...
@@ -278,6 +282,11 @@ class Held:
     probability: float
     reason: str
     time: datetime
+
+    @property
+    def verdict(self) -> Verdict:
+        """What we said of the mail: unsure contradicts nothing, so it was the other label."""
+        return Verdict.HAM if self.label is Label.SPAM else Verdict.SPAM
 
 
 class HeldLessons(Protocol):

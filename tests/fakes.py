@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.message.envelope import Envelope
+from spamd.ports import Held
 from spamd.report import ScanReport
 from spamd.sample import Label
 
@@ -98,6 +99,7 @@ class FakeObserver:
 
     scans: list[tuple[ScanReport, bytes, int]] = field(default_factory=list)
     lessons: list[tuple[Label, str, str, float, float]] = field(default_factory=list)
+    holdings: list[Held] = field(default_factory=list)
     events: list[tuple[str, dict[str, str | float]]] = field(default_factory=list)
     faults: list[tuple[str, BaseException]] = field(default_factory=list)
 
@@ -106,6 +108,9 @@ class FakeObserver:
 
     def learned(self, label: Label, source: str, outcome: str, before: float, after: float) -> None:
         self.lessons.append((label, source, outcome, before, after))
+
+    def held(self, lesson: Held) -> None:
+        self.holdings.append(lesson)
 
     def happened(self, event: str, **details: str | float) -> None:
         self.events.append((event, details))

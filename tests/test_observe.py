@@ -19,8 +19,10 @@ from spamd.observe.log import LogObserver, queue_id
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions, MetricsOptions, host_and_port
 from spamd.observe.text import printable
+from spamd.ports import Held
 from spamd.report import ScanReport
 from spamd.sample import Label
+from tests.fakes import FakeClock
 
 MAIL = b"From: Ann <ann@secret.example>\nTo: bob@secret.example\nSubject: Topsecret\n\nGoldfinger\n"
 
@@ -137,6 +139,29 @@ def test_a_lesson_shows_the_probability_before_and_after() -> None:
     lessons = watch.sample("spamd_lessons_total", label="ham", source="imap", outcome="learned")
     assert lessons == 1
     assert watch.sample("spamd_corrections_total", label="ham") == 1
+
+
+def test_j11_a_held_lesson_is_a_warning_and_counted() -> None:
+    watch = Watch()
+    held = Held(
+        number=0,
+        features=extract(b"From: a@shop.example\n\nhello\n"),
+        label=Label.SPAM,
+        source="imap",
+        actor="alice",
+        probability=0.02,
+        reason="a burst",
+        time=FakeClock().now(),
+    )
+
+    watch.observer.held(held)
+
+    line = watch.lines[0]
+    assert (line["event"], line["level"]) == ("lesson.held", "warning")
+    assert (line["id"], line["verdict"]) == (held.features.digest.hex(), "ham")
+    assert "alice" not in str(line)
+    assert "shop.example" not in str(line)
+    assert watch.sample("spamd_lessons_total", label="spam", source="imap", outcome="held") == 1
 
 
 def test_a_lesson_that_agrees_or_was_known_is_no_correction() -> None:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from spamd.feedback.doctor import Finding
     from spamd.feedback.doctor_hands import Hands
     from spamd.feedback.doctor_mail import Setup
+    from spamd.feedback.options import AccountOptions
     from spamd.storage.store import Store
+
+ROOT = 0
 
 SIGNS = {"fine": "ok  ", "warning": "WARN", "broken": "FAIL"}
 
@@ -35,14 +38,16 @@ def doctor(
     sender: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Who sends it; else the recipient.")
     ] = None,
-    wait: Annotated[float, typer.Option(metavar="SECONDS", help="Patience at each step.")] = 15.0,
+    wait: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="Patience at each step.")
+    ] = 15.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Walk the whole loop with a test mail; say where it breaks.
 
     A mail goes in by SMTP, is judged and delivered; it is moved as a person would move it, the move
     is learned, and the lesson is taken back. The mail is removed at the end and the counts are as
-    before. Run it as the user the daemon runs as.
+    before. Run it as the user the daemon runs as, or as root.
     """
     return awaited(_doctor(session(context), recipient, sender, wait, as_json=as_json))
 
@@ -102,7 +107,10 @@ async def _examine(
                 tell(_unwatched())
             async for finding in Doctor(setup, instruments, hands, watched=watched).examine():
                 tell(finding)
-    except (ConfigError, TemporaryError) as error:
+    except ConfigError as error:
+        cure = "" if str(error).startswith("feedback.") else DATABASE_CURE
+        tell(Finding(step="settings", state=State.BROKEN, seen=str(error), cure=cure))
+    except TemporaryError as error:
         tell(Finding(step="database", state=State.BROKEN, seen=str(error), cure=DATABASE_CURE))
 
 
@@ -114,7 +122,7 @@ def _rights(here: Session) -> "Iterator[Finding]":
     if path is None or not os.access(path, os.F_OK):
         return
     owner, me = path.stat().st_uid, os.geteuid()
-    if owner == me:
+    if me in {owner, ROOT}:  # what root makes there is given to the owner (storage.engine)
         return
     can = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     yield Finding(
@@ -183,6 +191,25 @@ def _hands(here: Session, store: "Store") -> "tuple[Sequence[Hands], bool]":
     return [hands_for(mailbox, options) for mailbox in mailboxes(options, around)], watched
 
 
+def somebody(account: "AccountOptions") -> str:
+    """Return whose mail comes into an account: a master user has none of his own.
+
+    Raises:
+        ConfigError: the file with the users can't be read, or names nobody.
+    """
+    from spamd.feedback.service import users_of
+
+    if not (account.users or account.users_file):
+        return account.user
+    users = users_of(account)
+    if not users:
+        raise ConfigError(
+            f"feedback.accounts: {account.users_file} names nobody whom the master user"
+            f" {account.user} could watch; write one user a line"
+        )
+    return users[0]
+
+
 def _setup(
     here: Session,
     store: "Store",
@@ -200,9 +227,8 @@ def _setup(
     )
     if listener is None:
         raise ConfigError("relay.listen has no address for SMTP, so no test mail can be sent")
-    user = settings.feedback.accounts[0].user if settings.feedback.accounts else "postmaster"
-    if settings.feedback.accounts and settings.feedback.accounts[0].users:
-        user = settings.feedback.accounts[0].users[0]
+    accounts = settings.feedback.accounts
+    user = somebody(accounts[0]) if accounts else "postmaster"
     address = recipient or (user if "@" in user else f"{user or 'postmaster'}@localhost")
     return Setup(
         host=listener.host if listener.host not in {"0.0.0.0", "::"} else "127.0.0.1",  # noqa: S104 - compared, not bound

@@ -8,7 +8,7 @@ import typer
 
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import counted, fault, json_line, line, show
+from spamd.cli.output import counted, fault, json_line, line
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError
 from spamd.observe.text import printable
@@ -30,6 +30,10 @@ NumbersArgument = Annotated[
     list[int] | None, typer.Argument(metavar="NUMBER", help="As spamd lessons held shows them.")
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="All lessons that are held.")]
+
+
+SUBJECT = "subject="
+"""How the words of a subject are marked."""
 
 
 @app.command(cls=Plain)
@@ -74,7 +78,9 @@ def parked(context: typer.Context, *, as_json: JsonOption = False) -> None:
 def held(context: typer.Context, *, as_json: JsonOption = False) -> None:
     """List lessons that wait for a review.
 
-    They came in a burst and contradict what the filter said.
+    They came in a burst and contradict what the filter said. Each shows its number, the domain of
+    the sender, the words of the subject (with log.privacy = "full"), its id, what we said, who
+    taught it as what, and why it is held.
     """
     awaited(_held(session(context), as_json=as_json))
 
@@ -120,7 +126,9 @@ def service(here: Session, store: "Store", observer: "Observer") -> "Feedback":
     memory = Memory(
         mailboxes=store.mailboxes,
         history=store.scans,
-        teacher=Teacher(trainer(store, settings, observer), store.held, clock, settings.feedback),
+        teacher=Teacher(
+            trainer(store, settings, observer), store.held, clock, settings.feedback, observer
+        ),
         extract=lambda content: extract(content, settings.tokenizer),
     )
     return Feedback(
@@ -141,6 +149,9 @@ class Quiet:
         self, label: "Label", source: str, outcome: str, before: float, after: float
     ) -> None:
         """Stand by: the tally counts lessons."""
+
+    def held(self, lesson: "Held") -> None:
+        """Stand by: the tally counts them."""
 
     def happened(self, event: str, **details: str | float) -> None:
         """Stand by: the tally counts."""
@@ -263,19 +274,23 @@ async def _held(here: Session, *, as_json: bool) -> None:
 
     async with opened(here) as store:
         rows = await store.held.held()
+    full = here.settings.log.privacy == "full"
     if as_json:
-        json_line({"held": [_held_json(row) for row in rows]})
+        json_line({"held": [_held_json(row, full=full) for row in rows]})
     elif rows:
-        _print_held(rows)
+        _print_held(rows, full=full)
     else:
         line("no lesson is held")
 
 
-def _held_json(row: "Held") -> dict[str, object]:
+def _held_json(row: "Held", *, full: bool) -> dict[str, object]:
     return {
         "number": row.number,
         "id": row.features.digest.hex(),
+        "sender_domain": row.features.sender_domain,
+        "subject_words": _subject_words(row) if full else None,
         "label": str(row.label),
+        "verdict": str(row.verdict),
         "probability": row.probability,
         "source": row.source,
         "actor": row.actor,
@@ -284,24 +299,25 @@ def _held_json(row: "Held") -> dict[str, object]:
     }
 
 
-def _print_held(rows: "Iterable[Held]") -> None:
-    from rich import box
-    from rich.table import Table
+def _subject_words(row: "Held") -> list[str]:
+    """Return the words of the subject as they would be taught: each once, in no order."""
+    words = (text.removeprefix(SUBJECT) for text in row.features.texts if text.startswith(SUBJECT))
+    return list({word.casefold(): word for word in sorted(words)}.values())
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for title in ("number", "taught as", "we said", "by", "time"):
-        table.add_column(title)
-    table.add_column("why", overflow="fold")
+
+def _print_held(rows: "Iterable[Held]", *, full: bool) -> None:
     for row in rows:
-        table.add_row(
-            str(row.number),
-            str(row.label),
-            f"{row.probability:.4f}",
-            printable(row.actor, limit=30),
-            f"{row.time.astimezone():%Y-%m-%d %H:%M}",
-            row.reason,
-        )
-    show(table)
+        domain = printable(row.features.sender_domain, limit=80) or "nobody known"
+        line(f"{row.number}  mail from {domain}, id {row.features.digest.hex()}")
+        if full:
+            subject = " ".join(_subject_words(row))
+            line(f"    subject    {printable(subject, limit=300) or 'none'} (its words, unordered)")
+        line(f"    we said    {row.verdict}, probability of spam {row.probability:.4f}")
+        actor, when = printable(row.actor, limit=80), f"{row.time.astimezone():%Y-%m-%d %H:%M}"
+        line(f"    taught as  {row.label} by {actor} ({row.source}), {when}")
+        line(f"    why held   {printable(row.reason, limit=300)}")
+    if not full:
+        line('words of the subjects are shown with log.privacy = "full"')
     line("learn them: spamd lessons release NUMBER… | --all; or: spamd lessons drop …")
 
 

@@ -20,7 +20,7 @@ from typing import Protocol
 from spamd.bayes.decision import Verdict
 from spamd.feedback.options import FeedbackOptions
 from spamd.message.features import Features
-from spamd.ports import Clock, Held, HeldLessons, Known
+from spamd.ports import Clock, Held, HeldLessons, Known, Observer
 from spamd.sample import Label
 from spamd.training import Outcome, Result
 
@@ -104,12 +104,18 @@ class Teacher:
     """Teaches what people said, and holds bursts back."""
 
     def __init__(
-        self, trainer: Teaches, held: HeldLessons, clock: Clock, options: FeedbackOptions
+        self,
+        trainer: Teaches,
+        held: HeldLessons,
+        clock: Clock,
+        options: FeedbackOptions,
+        observer: Observer,
     ) -> None:
         self._trainer = trainer
         self._held = held
         self._clock = clock
         self._options = options
+        self._observer = observer
         self._window = timedelta(seconds=options.hold_window_s)
         self._turn = asyncio.Lock()  # nobody learns between our count and our lessons
 
@@ -174,6 +180,7 @@ class Teacher:
             time=self._clock.now(),
         )
         await self._held.hold([held])
+        self._observer.held(held)
 
 
 async def release(

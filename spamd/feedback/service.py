@@ -161,7 +161,7 @@ def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbo
                 )
             )
             continue
-        users = _users(account)
+        users = users_of(account)
         logins = [(f"{user}{account.master_separator}{account.user}", user) for user in users]
         found += [
             ImapMailbox(
@@ -172,7 +172,12 @@ def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbo
     return found
 
 
-def _users(account: AccountOptions) -> list[str]:
+def users_of(account: AccountOptions) -> list[str]:
+    """Return for whom a master user logs in.
+
+    Raises:
+        ConfigError: the file with their names can't be read.
+    """
     users = list(account.users)
     if account.users_file:
         try:

@@ -24,7 +24,7 @@ from spamd.errors import NextHopRefused, SpamdError
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions
 from spamd.observe.text import printable
-from spamd.ports import Clock
+from spamd.ports import Clock, Held
 from spamd.report import ScanReport
 from spamd.sample import Label
 
@@ -114,6 +114,20 @@ class LogObserver:
             outcome=outcome,
             probability_before=round(before, 6),
             probability_after=round(after, 6),
+        )
+
+    def held(self, lesson: Held) -> None:
+        """Write `lesson.held`, a warning, and count the lesson."""
+        self._metrics.held(lesson.label, lesson.source)
+        about = {"actor": lesson.actor, "sender_domain": lesson.features.sender_domain}
+        self._log.warning(
+            "lesson.held",
+            id=lesson.features.digest.hex(),
+            label=str(lesson.label),
+            source=lesson.source,
+            verdict=str(lesson.verdict),
+            probability=round(lesson.probability, 6),
+            **self._allowed(about),
         )
 
     def happened(self, event: str, **details: str | float) -> None:

@@ -101,6 +101,10 @@ class Metrics:
         if outcome != "known" and (before > 0.5) != (label is Label.SPAM):
             self._corrections.labels(label).inc()
 
+    def held(self, label: Label, source: str) -> None:
+        """Count a lesson that waits for a review."""
+        self._lessons.labels(label, source, "held").inc()
+
     def failed(self, event: str) -> None:
         """Count a fault."""
         self._faults.labels(event).inc()

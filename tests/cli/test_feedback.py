@@ -3,14 +3,18 @@
 import asyncio
 import io
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spamd.bayes.model import BayesOptions
+from spamd.cli.doctor import somebody
 from spamd.clock import WallClock
+from spamd.feedback.options import AccountOptions
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
 from spamd.ports import Held, Parked
@@ -20,6 +24,7 @@ from spamd.storage.store import Store
 from tests.cli.conftest import Spamd, made_up
 from tests.e2e.feedback_daemon import settled
 from tests.feedback.test_maildir import Box
+from tests.rights import needs_root
 from tests.servers.base import wait_until
 
 
@@ -154,6 +159,28 @@ def test_held_lessons_are_listed_released_and_dropped(filled: Spamd, home: Path)
     assert filled("status", "--json", *database(home)).json["corpus"]["spam"] == 1
 
 
+def test_j11_a_held_lesson_is_shown_with_its_sender_id_and_what_we_said(
+    filled: Spamd, home: Path
+) -> None:
+    shown = filled("lessons", "held", *database(home)).out
+    row = filled("lessons", "held", "--json", *database(home)).json["held"][0]
+    assert row["id"] == extract(made_up("spam", 1)).digest.hex()
+    assert (row["sender_domain"], row["verdict"]) == ("prizes.example", "ham")
+    assert row["subject_words"] is None
+    for part in ("prizes.example", row["id"], "ham, probability of spam 0.0200", "a burst"):
+        assert part in shown
+    assert "winner" not in shown
+
+
+def test_j11_the_words_of_its_subject_are_shown_with_full_privacy(
+    filled: Spamd, home: Path
+) -> None:
+    full = (*database(home), "--set", "log.privacy=full")
+    assert "winner (its words, unordered)" in filled("lessons", "held", *full).out
+    rows = filled("lessons", "held", "--json", *full).json["held"]
+    assert [row["subject_words"] for row in rows] == [["winner"], ["claim"]]
+
+
 def test_f4_lessons_without_a_number_are_a_wrong_command_line(filled: Spamd, home: Path) -> None:
     assert filled("lessons", "release", *database(home)).code == 64
     assert filled("lessons", "drop", "99", "9" * 20, *database(home)).code == 3
@@ -175,6 +202,41 @@ def test_bootstrap_shows_what_it_found_and_learns_when_told(spamd: Spamd, box: B
     assert "3 spam and 3 ham to learn" in learned.out
     corpus = spamd("status", "--json").json["corpus"]
     assert (corpus["spam"], corpus["ham"]) == (3, 3)
+
+
+def examined(spamd: Spamd, *settings: str) -> dict[str, str]:
+    """Return what the doctor sees at each step."""
+    port = "127.0.0.1:9"  # nobody is there: whom it would write to stands in the settings
+    found = spamd("doctor", "--json", "--wait", "1", "--set", f"relay.listen={port}", *settings)
+    return {each["step"]: each["seen"] for each in found.json["findings"]}
+
+
+def test_j9_the_doctor_writes_to_a_user_of_the_list_not_to_the_master_user(tmp_path: Path) -> None:
+    listed = tmp_path / "users"
+    listed.write_text("# people\nanna\nbert\n")
+    account = AccountOptions(host="a.test", user="filter", password="x", users_file=listed)
+    assert somebody(account) == "anna"
+    assert somebody(replace(account, users=("carl",))) == "carl"
+    assert somebody(replace(account, users_file=None)) == "filter"
+
+
+def test_j9_users_that_are_not_there_are_told_in_a_sentence(spamd: Spamd, home: Path) -> None:
+    keys = f'host = "127.0.0.1", user = "filter", password = "x", users_file = "{home}/users"'
+    found = examined(spamd, "--set", f"feedback.accounts=[{{ {keys} }}]")
+    assert f"{home}/users, the users_file of filter" in found["settings"]
+    (home / "users").write_text("# nobody yet\n")
+    found = examined(spamd, "--set", f"feedback.accounts=[{{ {keys} }}]")
+    assert "names nobody whom the master user filter could watch" in found["settings"]
+
+
+@needs_root
+def test_j9_the_doctor_does_not_warn_of_root_whose_files_are_given_to_the_owner(
+    spamd: Spamd, home: Path
+) -> None:
+    assert spamd("status").code == 0
+    for each in (home / "var", *(home / "var").iterdir()):
+        os.chown(each, 65534, 65534)
+    assert "rights" not in examined(spamd)
 
 
 def test_bootstrap_asks_nobody_where_nobody_is(

@@ -22,7 +22,7 @@ with atheris.instrument_imports(include=["spamd.message", "spamd.feedback"]):
     from spamd.message.parser import attached
     from spamd.sample import Label
 
-from tests.fakes import FakeClock
+from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeHeld, FakeSchool
 from tests.feedback.test_report_address import SHAPES, report
 from tests.feedback.world import mail
@@ -39,7 +39,7 @@ def one_input(data: bytes) -> None:
         assert len(found) <= 2 * len(data) + 2
     school = FakeSchool(FakeClock())
     options = FeedbackOptions(spam_addresses=("spam@our.test",), report_mails=5)
-    teacher = Teacher(school, FakeHeld(school), FakeClock(), options)
+    teacher = Teacher(school, FakeHeld(school), FakeClock(), options, FakeObserver())
     desk = ReportAddress(options, school, teacher, extract)
     receipt = asyncio.run(desk.take(data, Label.SPAM, "bob"))
     assert receipt.isascii()

@@ -130,7 +130,7 @@ class Player:
         memory = Memory(
             mailboxes=self.mailboxes,
             history=self.school,
-            teacher=Teacher(self.school, FakeHeld(), self.clock, OPTIONS),
+            teacher=Teacher(self.school, FakeHeld(), self.clock, OPTIONS, FakeObserver()),
             extract=extract,
         )
         args = (self.mailbox, memory, OPTIONS, self.clock, self.observer)

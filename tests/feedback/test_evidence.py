@@ -262,7 +262,7 @@ async def test_h4_an_account_with_odd_answers_does_not_stop_the_others() -> None
 
 def _memory(clock: FakeClock) -> Memory:
     school = FakeSchool(clock)
-    teacher = Teacher(school, FakeHeld(), clock, FeedbackOptions())
+    teacher = Teacher(school, FakeHeld(), clock, FeedbackOptions(), FakeObserver())
     return Memory(mailboxes=FakeMailboxes(), history=school, teacher=teacher, extract=extract)
 
 

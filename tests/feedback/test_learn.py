@@ -12,7 +12,7 @@ from spamd.feedback.options import FeedbackOptions
 from spamd.message.features import extract
 from spamd.ports import Known
 from spamd.sample import Label
-from tests.fakes import FakeClock
+from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeHeld, FakeSchool
 from tests.feedback.world import mail
 
@@ -26,7 +26,8 @@ class Class:
         self.clock = FakeClock()
         self.school = FakeSchool(self.clock)
         self.held = FakeHeld(self.school)
-        self.teacher = Teacher(self.school, self.held, self.clock, options)
+        self.observer = FakeObserver()
+        self.teacher = Teacher(self.school, self.held, self.clock, options, self.observer)
 
     async def teach(self, *candidates: Candidate, actor: str = "alice") -> Tally:
         for one in candidates:
@@ -69,6 +70,13 @@ async def test_a_person_overrules_every_automatic_lesson() -> None:
     await room.school.train([one.features], Label.SPAM, source="bootstrap", actor="root")
     await room.teach(one)
     assert list(room.school.lessons.values()) == [(Label.HAM, "imap", "alice")]
+
+
+async def test_j11_a_lesson_that_is_held_is_told_of() -> None:
+    room = Class()
+    await room.teach(*many(4, Label.SPAM, Verdict.HAM))
+    [told] = room.observer.holdings
+    assert (told.label, told.verdict, told.actor) == (Label.SPAM, Verdict.HAM, "alice")
 
 
 async def test_d12_a_burst_that_contradicts_clear_verdicts_is_held() -> None:
@@ -123,7 +131,7 @@ async def test_a_burst_is_over_when_its_time_is() -> None:
 async def test_h7_the_burst_is_counted_over_all_processes() -> None:
     room = Class()
     await room.teach(*many(2, Label.SPAM, Verdict.HAM))
-    other = Teacher(room.school, room.held, room.clock, OPTIONS)
+    other = Teacher(room.school, room.held, room.clock, OPTIONS, FakeObserver())
     found = many(3, Label.SPAM, Verdict.HAM, start=10)
     tally = await other.teach(found, "address", "alice")
     assert (tally.learned[Label.SPAM], tally.held) == (1, 2)

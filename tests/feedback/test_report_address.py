@@ -18,7 +18,7 @@ from spamd.feedback.report_address import ReportAddress
 from spamd.message.features import extract
 from spamd.message.parser import attached
 from spamd.sample import Label
-from tests.fakes import FakeClock
+from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeHeld, FakeSchool
 from tests.feedback.world import mail
 
@@ -28,7 +28,7 @@ OPTIONS = FeedbackOptions(
 
 
 def desk_of(school: FakeSchool, options: FeedbackOptions = OPTIONS) -> ReportAddress:
-    teacher = Teacher(school, FakeHeld(school), FakeClock(), options)
+    teacher = Teacher(school, FakeHeld(school), FakeClock(), options, FakeObserver())
     return ReportAddress(options, school, teacher, extract)
 
 

@@ -242,7 +242,7 @@ async def bench_at(
     memory = Memory(
         mailboxes=mailboxes,
         history=school,
-        teacher=Teacher(school, held, clock, options),
+        teacher=Teacher(school, held, clock, options, observer),
         extract=careful,
     )
     watcher = Watcher(mailbox, memory, options, clock, observer, source="imap")
@@ -345,7 +345,7 @@ def surroundings(options: FeedbackOptions = QUICK) -> Surroundings:
     memory = Memory(
         mailboxes=FakeMailboxes(),
         history=school,
-        teacher=Teacher(school, FakeHeld(school), clock, options),
+        teacher=Teacher(school, FakeHeld(school), clock, options, FakeObserver()),
         extract=extract,
     )
     return Surroundings(memory=memory, clock=clock, observer=FakeObserver())
