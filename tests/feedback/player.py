@@ -167,8 +167,7 @@ class Player:
             await self.mailbox.open()
             whole = False
         self._looking = False
-        for left in list(self.server.inside.values()):
-            left()
+        later = list(self.server.inside.values())
         self.server.inside.clear()
         self.server.ends_at = None
         self.result.looks += 1
@@ -177,9 +176,14 @@ class Player:
         if whole:
             self._inside = touched
             self._upset -= upset
+            before = {number: self._lay.get(number, set()) for number in touched}
             self._lay = {number: self._folders(number) for number in self.mails}
+            for number in before.keys() & self._lay.keys():
+                self._lay[number] |= before[number]  # it may have been seen before or after that
             self._gone -= gone
             self._foreign -= foreign
+        for happens in later:
+            happens()
 
     def _later(self, step: Step) -> Callable[[], None]:
         return lambda: self._happen(step)

@@ -1,6 +1,7 @@
 """A Maildir watched: what people's programs do to files, and what that teaches."""
 
 import os
+import random
 import subprocess
 import sys
 import time
@@ -352,3 +353,38 @@ async def test_e21_bytes_that_are_no_text_pass(box: Box, watched: Watched) -> No
         box.move(base, "Junk")
         await bench.look()
         assert only(bench.taught())[1] is Label.SPAM
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_k4_of_random_histories_of_a_maildir_only_what_people_did_is_learned(
+    box: Box, watched: Watched, seed: int
+) -> None:
+    dice = random.Random(seed)
+    meant: set[tuple[str, Label]] = set()
+    async with watched() as bench:
+        await bench.look()
+        for number in range(25):
+            verdict = dice.choice([Verdict.HAM, Verdict.UNSURE])
+            where = dice.choice(["", "", "Junk", "Archive.2026"])
+            base = box.deliver(bench.judged(f"mail {number}", verdict), where)
+            act = dice.choice(["move", "move", "quick", "copy", "remove", "trash", "flag"])
+            if act != "quick":
+                await bench.look()
+            source, target = box.find(base), "" if where == "Junk" else "Junk"
+            if act in {"move", "quick"}:
+                box.move(base, target)
+            elif act == "copy":
+                (box.path(target) / "cur" / f"{base}:2,S").hardlink_to(source)
+            elif act == "remove":
+                source.unlink()
+            elif act == "trash":
+                box.move(base, "Trash")
+            else:
+                box.move(base, where, flags="FS")
+            if act == "move":
+                meant.add((f"mail {number}", Label.HAM if where == "Junk" else Label.SPAM))
+            await bench.look()
+            if act == "copy" and dice.random() < 0.5:
+                source.unlink()
+                await bench.look()
+    assert set(bench.taught()) == meant
