@@ -101,6 +101,7 @@ class Player:
         self._counted = 0
         self._looking = False
         self._upset: set[str] = set()
+        self._uploaded: set[int] = set()
         self._inside: set[int] = set()
         self._lay: dict[int, set[str]] = {}
         self._gone: set[int] = set()
@@ -283,6 +284,7 @@ class Player:
     def _upload(self, step: Step) -> None:
         def anew(box: Box, uid: int, copy: Copy) -> Copy:
             del box.copies[uid]
+            self._uploaded.add(step.mail)
             return replace(copy, date=self.server.now())
 
         self._moved(step, anew, why="uploaded under a new date, never judged")
@@ -305,7 +307,13 @@ class Player:
         self._gone.add(step.mail)
 
     def _program(self, step: Step) -> None:
+        """A rule of a mail program files what was delivered just now.
+
+        Not what a person has uploaded anew just before: that can't be told from his next move.
+        """
         found = self._find(step.mail)
+        if step.mail in self._uploaded:
+            return
         if found and self.server.now() - found[2].date < QUICK_S and found[0].name != step.b:
             box, uid, _ = found
             self.server.boxes[step.b].add(box.copies.pop(uid))
