@@ -8,7 +8,7 @@ from tests.feedback.histories import Plan, Result, plan, shown, shrunk
 from tests.feedback.player import play, play_on_the_wire
 
 IN_PROCESS = 300
-ON_THE_WIRE = 25
+ON_THE_WIRE = 10
 PARTS = 6
 
 
