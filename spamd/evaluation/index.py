@@ -35,7 +35,7 @@ MIXED = 0.25
 """Labels count as mixed when they change at least this often, measured against chance."""
 
 SEPARATOR = re.compile(
-    rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From \S++ (?:(?!\d\d:\d\d)[^\r\n])*+\d\d:\d\d[^\r\n]*+\r?\n"
+    rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From \S++ (?>(?:(?!\d\d:\d\d)[^\r\n])*)\d\d:\d\d[^\r\n]*+\r?\n"
 )
 """The line in front of each message of an mbox: `From sender date`."""
 

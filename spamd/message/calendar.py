@@ -18,7 +18,7 @@ _START = re.compile(rb"BEGIN:V(?:CALENDAR|CARD)\b", re.IGNORECASE)
 _BEFORE = b"\xef\xbb\xbf \t\r\n"
 _FOLD = re.compile(rb"(?<!\n)\n++[ \t]")
 _PROPERTY = re.compile(
-    r"""([A-Za-z0-9.-]{1,80}+)((?:;(?:"[^"]*+"|[^":;]++)*+)*+):(.*)""", re.DOTALL
+    r"""([A-Za-z0-9.-]{1,80}+)((?>(?:;(?>(?:"[^"]*+"|[^":;]++)*))*)):(.*)""", re.DOTALL
 )
 _TEXTS = frozenset((
     "SUMMARY", "DESCRIPTION", "LOCATION", "COMMENT", "CONTACT", "CATEGORIES", "RESOURCES",

@@ -146,7 +146,7 @@ def _clean(text: str) -> str:
 
 
 _ENCODED = re.compile(  # senders leave `?` and blanks unencoded, but no word starts inside another
-    rb"=\?([!-)+-<>@-~]{0,64})(?:\*[A-Za-z-]{0,64})?\?([bBqQ])\?((?:[^?\n=]|=(?!\?[^=])|\?(?!=))*+)\?="
+    rb"=\?([!-)+-<>@-~]{0,64})(?:\*[A-Za-z-]{0,64})?\?([bBqQ])\?((?>(?:[^?\n=]|=(?!\?[^=])|\?(?!=))*))\?="
 )
 
 

@@ -34,9 +34,11 @@ _S = r"[ \t\n\f\r]"
 _VALUE = rf"""{_S}*+=(?:{_S}*+)(?:"([^"]*+)"|'([^']*+)'|((?!["'])[^ \t\n\f\r>]*+))"""
 _QUOTED = _VALUE.replace("([^", "(?:[^").replace("((?!", "(?:(?!")
 _NAME = r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
-_TAG = re.compile(rf"</?([A-Za-z][^ \t\n\f\r/>]*+)((?:[ \t\n\f\r/]++|{_NAME}(?:{_QUOTED})?+)*+)>")
+_TAG = re.compile(
+    rf"</?([A-Za-z][^ \t\n\f\r/>]*+)((?>(?:[ \t\n\f\r/]++|{_NAME}(?>(?:{_QUOTED})?))*))>"
+)
 _TAG_CHARS = 8_192  # browsers know no limit; real tags beyond it hold pictures as data
-_ATTRIBUTE = re.compile(rf"({_NAME})(?:{_VALUE})?+")
+_ATTRIBUTE = re.compile(rf"({_NAME})(?>(?:{_VALUE})?)")
 _STRIP = re.compile(r"<[^<>]*>")
 _COMMENT_END = re.compile(r"--!?>")
 _SCRIPT_MARK = re.compile(r"<!--|-->|<(/?)script[ \t\n\f\r/>]", re.IGNORECASE | re.ASCII)

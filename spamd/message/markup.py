@@ -30,11 +30,11 @@ _NO_SIGNS = b"".join(bytes([code]) for code in range(256) if not 32 < code < 127
 """Octets that no field name may hold (RFC 5322 §2.2), but for the colon."""
 
 _LOWER = bytes(range(256)).lower()
-_NO_NAME = rb"(?:[^!-~\r\n]|\r?\n[ \t])*+"  # inside a name: folded, too
+_NO_NAME = rb"(?>(?:[^!-~\r\n]|\r?\n[ \t])*)"  # inside a name: folded, too
 _FORGED = re.compile(
     rb"(?<![^\r\n])[^!-~\r\n]*+" + _NO_NAME.join([bytes([c]) for c in b"x-spam-"]), re.IGNORECASE
 )
-_NO_TEXT = rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|[\x00-\x08\x0b\x0c\x0e-\x1f])*+"
+_NO_TEXT = rb"(?>(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|[\x00-\x08\x0b\x0c\x0e-\x1f])*)"
 _FIELD = re.compile(_NO_TEXT + rb"[!-9;-~]++[ \t]*+:")
 HEADER_NAMES = (
     rb"(?:content-[a-z-]{1,40}+|x-[!-9;-~]{1,60}+|arc-[a-z-]{1,40}+|list-[a-z-]{1,40}+"
@@ -45,12 +45,12 @@ HEADER_NAMES = (
 section from a text."""
 
 _ANY_FIELD = re.compile(rb"(?<![^\r\n])" + _NO_TEXT + HEADER_NAMES + rb"[ \t]*+:", re.IGNORECASE)
-_REST = re.compile(rb"[^\r\n]*+(?:(?:\r\n?|\n)[ \t][^\r\n]*+)*+(?:\r\n?|\n|\Z)")
-_FOLDS = re.compile(rb"(?:[ \t][^\n]*+\n)*+")
+_REST = re.compile(rb"[^\r\n]*+(?>(?:(?:\r\n?|\n)[ \t][^\r\n]*+)*)(?:\r\n?|\n|\Z)")
+_FOLDS = re.compile(rb"(?>(?:[ \t][^\n]*+\n)*)")
 _MBOX_LINE = re.compile(rb">*From [^\n]*\n")
 _START = re.compile(rb"[!-9;-~]++[ \t]*+:")
 _BEFORE = re.compile(  # an mbox line, and indented lines that readers pass over to find the fields
-    rb"(?:>*From [^\n]*\n)?(?:(?:[ \t][^\n]*\n)++(?=[!-9;-~]++[ \t]*+:))?"
+    rb"(?:>*From [^\n]*\n)?(?:(?>(?:[ \t][^\n]*\n)+)(?=[!-9;-~]++[ \t]*+:))?"
 )
 _NAME = re.compile(r"[!-9;-~]{1,60}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")

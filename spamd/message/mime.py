@@ -13,14 +13,14 @@ from urllib.parse import unquote_to_bytes
 from spamd.message.charset import decode, header_text
 
 _PARAMETER = re.compile(  # every repeat is possessive: no text is read more than twice
-    r"""(?<![^\s;,"'])([^\s=;,"']{1,80}+)\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)(?:"|\Z)"""
-    r"""|((?:[^;\s]++|\s++(?![^\s=;"]{1,80}+\s*+=))*+))""",
+    r"""(?<![^\s;,"'])([^\s=;,"']{1,80}+)\s*+=\s*+(?:"((?>(?:[^"\\]|\\.)*))(?:"|\Z)"""
+    r"""|((?>(?:[^;\s]++|\s++(?![^\s=;"]{1,80}+\s*+=))*)))""",
     re.DOTALL,
 )
 _QUOTED_PAIR = re.compile(r"\\(.)")
 _COMMENT = (
     re.compile(  # a quoted string and an unquoted file name may hold parentheses of their own
-        r"""("(?:[^"\\]|\\.)*+(?:"|\Z)|name[*0-9]*+\s*+=\s*+[^";]*+)|\((?:[^()\\]|\\.)*+\)""",
+        r"""("(?>(?:[^"\\]|\\.)*)(?:"|\Z)|name[*0-9]*+\s*+=\s*+[^";]*+)|\((?>(?:[^()\\]|\\.)*)\)""",
         re.DOTALL | re.IGNORECASE,
     )
 )

@@ -8,7 +8,9 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass
 
-_PATH = re.compile(rb'(?i:FROM|TO)\s*:\s*(?:<((?:[^">\\]++|\\.|"(?:[^"\\]++|\\.)*+")*+)>|(\S*))')
+_PATH = re.compile(
+    rb'(?i:FROM|TO)\s*:\s*(?:<((?>(?:[^">\\]++|\\.|"(?>(?:[^"\\]++|\\.)*)")*))>|(\S*))'
+)
 _PARAMETER = re.compile(rb"(?<! ) +([^ =]+)(?:=([^ ]*))?")
 
 EXTENSION_OF = {

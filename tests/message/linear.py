@@ -22,6 +22,10 @@ import spamd
 
 Pattern = re.Pattern[Any] | regex.Pattern[Any]
 
+_parser = re._parser  # type: ignore[attr-defined]  # the library's own, since 3.11
+
+SINGLE = (_parser.IN, _parser.LITERAL, _parser.NOT_LITERAL, _parser.ANY)
+
 MATCHERS = ("search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split")
 SIZE = 2_000
 """Characters of the smaller text; the larger has four times as many."""
@@ -44,6 +48,28 @@ def modules(*names: str) -> list[ModuleType]:
         inner = pkgutil.iter_modules(getattr(module, "__path__", ()))
         found += [module, *(importlib.import_module(f"{name}.{one.name}") for one in inner)]
     return found
+
+
+def repeated_groups(pattern: re.Pattern[Any]) -> list[str]:
+    """Return the groups of a pattern behind which a possessive quantifier stands.
+
+    Python before 3.11.5 matches them wrongly (gh-106052), Debian 12's is one; an atomic group does
+    the same and is right: `(?>(?:…)*)` instead of `(?:…)*+`.
+    """
+    flags = pattern.flags if isinstance(pattern.pattern, str) else pattern.flags & ~re.UNICODE
+    return list(_repeated_groups(_parser.parse(pattern.pattern, flags)))
+
+
+def _repeated_groups(tree: Any) -> Iterator[str]:
+    for operation, argument in tree:
+        if operation is _parser.POSSESSIVE_REPEAT:
+            inner = argument[2]
+            if len(inner) != 1 or inner[0][0] not in SINGLE:
+                yield str(inner)
+        for each in argument if isinstance(argument, tuple | list) else [argument]:
+            for one in each if isinstance(each, list) else [each]:
+                if isinstance(one, _parser.SubPattern):
+                    yield from _repeated_groups(one)
 
 
 def patterns(module: ModuleType) -> dict[str, Pattern]:  # noqa: C901 - one case for each kind of place
@@ -154,7 +180,6 @@ def _attributes(path: Path) -> list[ast.Attribute]:
 
 # Texts
 
-_parser = re._parser  # type: ignore[attr-defined]  # the library's own, since 3.11
 _MANY = 8
 _CATEGORIES = {"CATEGORY_DIGIT": "5", "CATEGORY_SPACE": " \n", "CATEGORY_WORD": "w_"}
 TAILS = ("", "\0", "\n", "a", "-")

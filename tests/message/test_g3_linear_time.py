@@ -132,6 +132,17 @@ def test_g3_a_pattern_that_is_not_linear_is_found(pattern: str | bytes) -> None:
     )
 
 
+@pytest.mark.parametrize("place", sorted(PATTERNS))
+def test_a_pattern_matches_the_same_in_every_python_that_is_supported(place: str) -> None:
+    pattern = PATTERNS[place][2]
+    assert not isinstance(pattern, re.Pattern) or linear.repeated_groups(pattern) == []
+
+
+def test_a_group_repeated_possessively_is_found() -> None:
+    assert linear.repeated_groups(re.compile("a(?:bd|c)*+")) != []
+    assert linear.repeated_groups(re.compile("a[bc]*+(?>(?:bd|c)*)")) == []
+
+
 @pytest.mark.parametrize("name", sorted(linear.sources(MODULES)))
 def test_g3_no_pattern_hides_from_the_walk(name: str) -> None:
     assert linear.hidden_patterns(linear.sources(MODULES)[name]) == []
