@@ -40,12 +40,17 @@ class Declaration(NamedTuple):
 
 
 _STYLE_CHARS = 8_192
-_STRING = r'"(?>(?:[^"\\\n]|\\[\s\S])*)(?:"|\n|\\?\Z)|' + r"'(?>(?:[^'\\\n]|\\[\s\S])*)(?:'|\n|\\?\Z)"
+_STRING = (
+    r'"(?>(?:[^"\\\n]|\\[\s\S])*)(?:"|\n|\\?\Z)|'
+    r"'(?>(?:[^'\\\n]|\\[\s\S])*)(?:'|\n|\\?\Z)"
+)
 _DECLARATION = re.compile(
     rf"((?>(?:[^;\"'\\(\[{{]++|\\[\s\S]|\((?>(?:[^()\"'\\]++|{_STRING}|\\[\s\S])*)\)|{_STRING}"
     r"|[\"'(\[{\\])+))(?:;|\Z)"
 )
-_COMMENT = re.compile(rf"{_STRING}|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)")
+_COMMENT = re.compile(rf"{_STRING}|/\*(?>(?:[^*]++|\*(?!/))*)(?:\*/|\Z)")
+_COLOURS = re.compile(r"[^\s()]++(?:\([^()]*+\))?")
+_BETWEEN = re.compile(r"[\s,]++")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n]?|([^\n]))")
 _NUMBER = re.compile(r"([+-]?(?:\d{1,9}\.?\d{0,12}|\.\d{1,12})(?:e[+-]?\d{1,2})?)([a-z]{1,5}|%)?")
 _CALC = re.compile(r"(?:-webkit-)?calc\(([^()]*+)\)")
@@ -200,7 +205,7 @@ def _background(value: str, names: tuple[str, ...]) -> _Said:
     picture = "url(" in value or "gradient(" in value or "image" in value
     last = value.rpartition(",")[2] if picture or "(" not in value else value
     colour: Value = css_colour("transparent") or UNKNOWN
-    for part in re.findall(r"[^\s()]+(?:\([^()]*\))?", last)[:40]:
+    for part in _COLOURS.findall(last)[:40]:
         if part == "currentcolor":
             colour = part
         elif (found := css_colour(part)) is not None:
@@ -247,7 +252,7 @@ def _clip(value: str, names: tuple[str, ...]) -> _Said:
     match = _CALL.fullmatch(value)
     if match is None or match[1] != "rect":
         return [(names[0], "auto")] if value == "auto" else []
-    sides = [each for part in re.split(r"[\s,]+", match[2].strip()) if (each := length(part))]
+    sides = [each for part in _BETWEEN.split(match[2].strip()) if (each := length(part))]
     if len(sides) != 4:
         return [(names[0], "auto")]
     top, right, bottom, left = (side.value for side in sides)
@@ -260,7 +265,7 @@ def _clip_path(value: str, names: tuple[str, ...]) -> _Said:
     if match is None:
         return [(names[0], "auto")]
     parts = match[2].partition(" round ")[0].partition(" at ")[0]
-    sizes = [each for part in re.split(r"[\s,]+", parts.strip()) if (each := length(part))]
+    sizes = [each for part in _BETWEEN.split(parts.strip()) if (each := length(part))]
     gone = False
     if match[1] == "inset" and sizes:
         sides = [side for _, side in _sides(" ".join(f"{a:f}{b}" for a, b in sizes), ("",) * 4)]
