@@ -70,6 +70,16 @@ def forgetful(every: int) -> Spoil:
     return spoil
 
 
+class Noted(set[object]):
+    """What is to be kept in mind until a whole look began after it: `fresh` came within one."""
+
+    fresh: set[object]
+
+    def add(self, one: object) -> None:
+        super().add(one)
+        self.fresh = getattr(self, "fresh", set()) | {one}
+
+
 class Player:
     """One account, its people and its watcher."""
 
@@ -100,12 +110,12 @@ class Player:
         self._given: list[Act] = []
         self._counted = 0
         self._looking = False
-        self._upset: set[str] = set()
+        self._upset = Noted()
         self._uploaded: set[int] = set()
         self._inside: set[int] = set()
         self._lay: dict[int, set[str]] = {}
-        self._gone: set[int] = set()
-        self._foreign: set[int] = set()
+        self._gone = Noted()
+        self._foreign = Noted()
         self.result = Result()
         self.begin()
 
@@ -154,7 +164,9 @@ class Player:
 
     async def _look(self, step: Step) -> None:
         base = self.server.calls
-        gone, foreign, upset = set(self._gone), set(self._foreign), set(self._upset)
+        upset = set(self._upset)
+        for noted in (self._gone, self._foreign, self._upset):
+            noted.fresh = set()
         touched = {inner.mail for _, inner in step.inside}
         for call, inner in step.inside:
             self.server.inside[base + call] = self._later(inner)
@@ -173,16 +185,15 @@ class Player:
         self.server.ends_at = None
         self.result.looks += 1
         self.clock.seconds += 1
-        self._settle(touched, whole=whole)
+        self._settle(touched, {str(one) for one in upset | self._upset}, whole=whole)
         if whole:
             self._inside = touched
-            self._upset -= upset
             before = {number: self._lay.get(number, set()) for number in touched}
             self._lay = {number: self._folders(number) for number in self.mails}
             for number in before.keys() & self._lay.keys():
                 self._lay[number] |= before[number]  # it may have been seen before or after that
-            self._gone -= gone
-            self._foreign -= foreign
+            for noted in (self._gone, self._foreign, self._upset):
+                noted.intersection_update(noted.fresh)
         for happens in later:
             happens()
 
@@ -380,7 +391,8 @@ class Player:
         self.server.boxes[old] = box
         self._create(step.a, validity=10_000 + self.server.changes)
         self._upset.add("a folder was renamed")
-        self._gone |= self.mails.keys()
+        for number in self.mails:
+            self._gone.add(number)
 
     # ── what people mean ────────────────────────────────────────────────────────────────────────
 
@@ -469,7 +481,7 @@ class Player:
 
     # ── the score ───────────────────────────────────────────────────────────────────────────────
 
-    def _settle(self, touched: set[int], *, whole: bool) -> None:
+    def _settle(self, touched: set[int], upset: set[str], *, whole: bool) -> None:
         """Hold the lessons of a look against what people meant."""
         for digest, label in self.school.history[self._counted :]:
             number = self.numbers.get(digest, -1)
@@ -485,7 +497,7 @@ class Player:
             return
         for act in list(self._pending):
             act.looks += 1
-            act.doubts |= self._upset
+            act.doubts |= upset
             if act.mail in touched:
                 act.doubts.add("while we looked")
             if self._places(act.mail) > 1:
