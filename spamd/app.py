@@ -8,10 +8,12 @@ Only here do the rooms meet: the relay gets an inspector and never learns that t
 feedback gets a trainer and never learns that there is a relay.
 """
 
+import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import asdict
 from math import nan
 from typing import TYPE_CHECKING
 
@@ -48,7 +50,10 @@ FIRST = (
 on first use must not delay a client."""
 
 EXPIRE_S = 3600.0
-"""Between two looks for scans that are too old."""
+"""Between two looks for what is too old."""
+
+AT_ONCE = ("log", "feedback")
+"""Sections that a reload changes; for the others the log names a restart."""
 
 
 class Watching:
@@ -58,10 +63,24 @@ class Watching:
 
     def __init__(self, application: "Application") -> None:
         self._application = application
+        self._anew = asyncio.Event()
 
     async def run(self) -> None:
         """Watch all accounts while the lease is ours."""
-        await self._application.feedback().run()
+        while True:
+            self._anew.clear()
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(self._watch())
+                await self._anew.wait()
+                watching.cancel()
+
+    def begin_anew(self) -> None:
+        """Watch by other settings."""
+        self._anew.set()
+
+    async def _watch(self) -> None:
+        if self._application.watches:
+            await self._application.feedback().run()
 
 
 class Opening:
@@ -154,9 +173,16 @@ class Application:
     """Everything one process runs (`ports.Application`)."""
 
     def __init__(
-        self, settings: Settings, sockets: Sequence[socket.socket], worker: int, ahead: Ahead | None
+        self,
+        settings: Settings,
+        sockets: Sequence[socket.socket],
+        worker: int,
+        ahead: Ahead | None,
+        read_again: Callable[[], Settings],
     ) -> None:
         self._settings = settings
+        self._read_again = read_again
+        self._watching = Watching(self)
         self._clock = WallClock()
         self._metrics = metrics = Metrics(settings.metrics)
         self._log = LogObserver(settings.log, metrics, self._clock, fields={"worker": worker})
@@ -185,30 +211,50 @@ class Application:
                 "scans",
                 lambda: self._periodic("scans", WRITE_SCANS_S, storage.store.scans.flush),
             ),
-            (
-                "expiry",
-                lambda: self._periodic(
-                    "expiry",
-                    EXPIRE_S,
-                    lambda: storage.store.scans.expire(options.scans_days, dry_run=False),
-                ),
-            ),
+            ("expiry", lambda: self._periodic("expiry", EXPIRE_S, self._expire)),
+            ("feedback", lambda: self._watching),
         ]
-        if self._settings.feedback.accounts:
-            work.append(("feedback", lambda: Watching(self)))
         jobs: list[Job] = [Opening(storage, self._door), LoopLag(self._metrics)]
         jobs += [WhenOpen(name=name, storage=storage, made=made) for name, made in work]
         if self._first:
             jobs.append(Strangers(self._settings.relay, self._settings.next_hop, self.observer))
         return jobs
 
+    @property
+    def watches(self) -> bool:
+        """Return whether there are accounts to watch."""
+        return bool(self._settings.feedback.accounts)
+
+    async def _expire(self) -> None:
+        """Let go of what is too old, and say how much that was."""
+        gone = await self._storage.store.expire(self._settings.ages, dry_run=False)
+        if gone.total:
+            self.observer.happened("storage.expired", **asdict(gone))
+
     def reload(self) -> None:
-        """Read certificates again.
+        """Read certificates and settings again; of these the log and feedback change at once.
 
         Raises:
             ConfigError: they can't be used; the old ones stay.
         """
+        wanted, now = self._read_again(), self._settings
         self._door.reload()
+        changed = [
+            name for name in Settings.model_fields if getattr(wanted, name) != getattr(now, name)
+        ]
+        self._settings = now.model_copy(update={name: getattr(wanted, name) for name in AT_ONCE})
+        if "log" in changed:
+            self._log.follow(self._settings.log)
+            self._log.capture_libraries()
+        if "feedback" in changed:
+            if self._storage.opened.is_set():
+                self._door.judge()
+            self._watching.begin_anew()
+        self.observer.happened(
+            "settings.reloaded",
+            changed=", ".join(name for name in changed if name in AT_ONCE) or "nothing",
+            restart_for=", ".join(name for name in changed if name not in AT_ONCE) or "nothing",
+        )
 
     def relay(self, sockets: Sequence[socket.socket]) -> Relay:
         """Return the relay with its inspector."""
@@ -272,6 +318,7 @@ class Application:
             Surroundings(memory=memory, clock=self._clock, observer=self.observer),
             store.leases,
             f"{socket.gethostname()}:{os.getpid()}",
+            store.accounts,
         )
 
     def _teacher(self) -> Teacher:
@@ -291,6 +338,7 @@ def build(
     sockets: Sequence[socket.socket],
     worker: int,
     ahead: Ahead | None,
+    read_again: Callable[[], Settings],
 ) -> Application:
     """Return the application of one process; nothing is opened yet.
 
@@ -299,5 +347,6 @@ def build(
         sockets: listening ones, one for each of `relay.listeners`.
         worker: its number among equal workers, from 0.
         ahead: the model, when somebody reads it already.
+        read_again: returns the settings as they are by then.
     """
-    return Application(settings, sockets, worker, ahead)
+    return Application(settings, sockets, worker, ahead, read_again)

@@ -5,9 +5,10 @@ command line, each with listening sockets of its own on the same ports; this pro
 sockets and keeps the children alive:
 
     SIGTERM, SIGINT   every worker stops taking mail, finishes what is in flight, ends; exit code 0
-    SIGHUP            one worker reads its certificates again; several are replaced one by one, so
-                      the settings are read again too, and no connection is lost; the addresses we
-                      listen on and the number of workers stay those of the start
+    SIGHUP            one worker reads its certificates and settings again and says in the log what
+                      changed and what needs a restart; several are replaced one by one, so all
+                      settings change, and no connection is lost; the addresses we listen on and
+                      the number of workers stay those of the start
     a worker crashes  another takes its place and its sockets (`supervisor.py`)
     we are killed     the workers notice and stop by themselves
 
@@ -23,6 +24,7 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spamd.clock import WallClock
@@ -39,24 +41,25 @@ if TYPE_CHECKING:
     from spamd.ports import Application, Job, Observer
 
 
-def serve(settings: Settings, read_from: str) -> int:
+def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]) -> int:
     """Run the daemon until it is told to stop; return the exit code.
 
     Args:
         settings: of all rooms.
         read_from: the settings file, for the log.
+        read_again: returns the settings as they are by then.
 
     Raises:
         ConfigError: the start is impossible; the text begins with the key.
     """
     raise_file_limit()
     if HANDED_OVER in os.environ:
-        return run_as_worker(lambda sockets, worker: _rebuilt(settings, sockets, worker), read_from)
+        return run_as_worker(partial(_rebuilt, settings, read_again), read_from)
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
     columns = open_sockets(settings.relay.listeners, workers)
     _probe(settings.metrics, workers)
     if workers == 1:
-        return _run(_work(_built(settings, columns[0], 0), None, read_from))
+        return _run(_work(_built(settings, read_again, columns[0], 0), None, read_from))
     return _run(_supervisor(settings, columns).run())
 
 
@@ -95,18 +98,28 @@ def _probe(options: MetricsOptions, workers: int) -> None:
             raise ConfigError(f"{where}: {unbound(error)}") from error
 
 
-def _rebuilt(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> "Application":
+def _rebuilt(
+    settings: Settings,
+    read_again: Callable[[], Settings],
+    sockets: Sequence[socket.socket],
+    worker: int,
+) -> "Application":
     require(settings.relay.listeners, sockets)
-    return _built(settings, sockets, worker)
+    return _built(settings, read_again, sockets, worker)
 
 
-def _built(settings: Settings, sockets: Sequence[socket.socket], worker: int) -> "Application":
+def _built(
+    settings: Settings,
+    read_again: Callable[[], Settings],
+    sockets: Sequence[socket.socket],
+    worker: int,
+) -> "Application":
     lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
     ahead = None if lookup is None else lookup.ahead()
     with loading():
         from spamd.app import build  # noqa: PLC0415 - only workers need it, and it takes a while
 
-    return build(settings, sockets, worker, ahead)
+    return build(settings, sockets, worker, ahead, read_again)
 
 
 def run_as_worker(
@@ -176,10 +189,17 @@ async def _kept_up(job: "Job", observer: "Observer") -> None:
         try:
             await job.run()
         except Exception as error:  # noqa: BLE001 - one job's fault must not end the others
-            observer.failed("job.failed", error, job=job.name)
+            observer.failed("job.failed", _alone(error), job=job.name)
         else:
             return
         await asyncio.sleep(pauses.next())
+
+
+def _alone(error: Exception) -> Exception:
+    """Return what a group of exceptions holds when it is one: the group says nothing besides."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 async def _work(application: "Application", line: socket.socket | None, read_from: str) -> int:

@@ -9,6 +9,8 @@
     └─ ProtocolError            LocalProtocolError (our bug)
                                 │ RemoteProtocolError (the peer broke the rules)
 
+Beside it stands AccountError, of the accounts that are watched.
+
 The content of a mail is never an error: a broken field, charset or boundary becomes a defect of the
 parsed message. What an SMTP client sees for each of these stands in one table, `relay/replies.py`.
 """
@@ -16,6 +18,16 @@ parsed message. What an SMTP client sees for each of these stands in one table, 
 
 class SpamdError(Exception):
     """The root of everything spamd raises on purpose."""
+
+
+class AccountError(Exception):
+    """A place where people keep mail can't be used; the text says in words what to do about it.
+
+    Not a `SpamdError`: it never meets an SMTP client. `shown` is whether the text names nobody's
+    folders or mail, only account and server.
+    """
+
+    shown = True
 
 
 class ConfigError(SpamdError):

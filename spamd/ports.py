@@ -5,10 +5,10 @@ an `Observer`, and time comes from a `Clock`. The real ones live in `scanning`, 
 `observe`; tests use the in-memory twins of `tests/fakes.py`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import IntFlag
+from enum import IntFlag, StrEnum
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -90,6 +90,10 @@ class Observer(Protocol):
 
     def held(self, lesson: "Held") -> None:
         """Tell of a lesson that waits for a review."""
+        ...
+
+    def watched(self, accounts: "Mapping[AccountState, int]") -> None:
+        """Tell how many accounts are in which state."""
         ...
 
     def happened(self, event: str, **details: str | float) -> None:
@@ -263,6 +267,48 @@ class Mailboxes(Protocol):
 
     async def unpark(self, account: str, folder: str, uid: str) -> None:
         """Remove a row of `park`; nothing happens when it is not there."""
+        ...
+
+
+class AccountState(StrEnum):
+    """How an account fares."""
+
+    NOT_YET = "not yet"  # nobody has reached it since the watchers began
+    WATCHING = "watching"
+    LOST = "lost"
+    LEFT = "left"  # nobody is to watch it any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedAccount:
+    """One account that is to be watched.
+
+    name     "user@host:port" or "maildir:/path", as in `Cursor`
+    since    when it came into this state (UTC)
+    reason   why it is lost, in words; else empty
+    silent   its server tells nothing in IDLE: moves are found by the poll
+    """
+
+    name: str
+    state: AccountState
+    since: datetime
+    reason: str
+    silent: bool
+
+
+class Accounts(Protocol):
+    """How the watched accounts fare, for other processes to see."""
+
+    async def accounts(self) -> Sequence[WatchedAccount]:
+        """Return the accounts that are to be watched, by name."""
+        ...
+
+    async def write(self, accounts: Sequence[WatchedAccount], watched: datetime) -> None:
+        """Insert or replace the states of accounts that are watched at that time."""
+        ...
+
+    async def leave(self, kept: Collection[str]) -> None:
+        """Say of all accounts but these that nobody watches them any more."""
         ...
 
 
@@ -516,7 +562,7 @@ class Application(Protocol):
         ...
 
     def reload(self) -> None:
-        """Read certificates again.
+        """Read certificates and settings again.
 
         Raises:
             ConfigError: they can't be used; the old ones stay.

@@ -1,13 +1,13 @@
 """In-memory twins of the ports, for tests."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.message.envelope import Envelope
-from spamd.ports import Held
+from spamd.ports import AccountState, Held
 from spamd.report import ScanReport
 from spamd.sample import Label
 
@@ -100,6 +100,7 @@ class FakeObserver:
     scans: list[tuple[ScanReport, bytes, int]] = field(default_factory=list)
     lessons: list[tuple[Label, str, str, float, float]] = field(default_factory=list)
     holdings: list[Held] = field(default_factory=list)
+    states: Mapping[AccountState, int] = field(default_factory=dict)
     events: list[tuple[str, dict[str, str | float]]] = field(default_factory=list)
     faults: list[tuple[str, BaseException]] = field(default_factory=list)
 
@@ -111,6 +112,9 @@ class FakeObserver:
 
     def held(self, lesson: Held) -> None:
         self.holdings.append(lesson)
+
+    def watched(self, accounts: Mapping[AccountState, int]) -> None:
+        self.states = accounts
 
     def happened(self, event: str, **details: str | float) -> None:
         self.events.append((event, details))

@@ -141,6 +141,18 @@ def test_a_lesson_shows_the_probability_before_and_after() -> None:
     assert watch.sample("spamd_corrections_total", label="ham") == 1
 
 
+def test_j10_the_log_follows_other_settings() -> None:
+    watch = Watch()
+
+    watch.observer.follow(LogOptions(format="json", level="warning"))
+    watch.observer.happened("feedback.started", accounts=1)
+    watch.observer.follow(LogOptions(format="json", privacy="full"))
+    watch.observer.happened("folder.seen", folder="Junk")
+
+    assert [line["event"] for line in watch.lines] == ["folder.seen"]
+    assert watch.lines[0]["folder"] == "Junk"
+
+
 def test_j11_a_held_lesson_is_a_warning_and_counted() -> None:
     watch = Watch()
     held = Held(
@@ -178,7 +190,7 @@ def test_nothing_personal_is_logged_by_default(report: ScanReport) -> None:
     watch = Watch()
 
     watch.observer.scanned(report, reply=b"550 5.1.1 <bob@secret.example> unknown", recipients=1)
-    watch.observer.happened("account.connected", account="ann@secret.example", folders=3)
+    watch.observer.happened("folder.seen", actor="ann@secret.example", folders=3)
     watch.observer.failed("message.failed", ValueError("Goldfinger"), sender="ann@secret.example")
     watch.observer.failed("message.refused", NextHopRefused(b"550 <bob@secret.example> unknown"))
 

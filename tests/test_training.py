@@ -13,7 +13,7 @@ from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
-from spamd.ports import Held, Lesson, LessonHead, Observer, Selection
+from spamd.ports import AccountState, Held, Lesson, LessonHead, Observer, Selection
 from spamd.report import ScanReport
 from spamd.sample import Label
 from spamd.training import Outcome, Result, TrainingOptions
@@ -95,6 +95,9 @@ class Listener(Observer):
         assert 0 <= before <= 1
         assert 0 <= after <= 1
         self.told.append((label, source, outcome))
+
+    def watched(self, accounts: Mapping[AccountState, int]) -> None:
+        raise AssertionError("the trainer watches nothing")
 
     def held(self, lesson: Held) -> None:
         raise AssertionError("the trainer holds nothing")

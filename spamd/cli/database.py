@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from spamd.wording import masked_urls, reason
 
 if TYPE_CHECKING:
     from spamd.storage.engine import Database
+    from spamd.storage.expiry import Expired
     from spamd.storage.export import Imported
     from spamd.storage.migrate import Upgrade
     from spamd.storage.prune import Pruned, PruneOptions
@@ -117,10 +119,12 @@ def prune(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let go of words that are old and rare, and of old scans.
+    """Let go of words that are old and rare, and what is too old.
 
-    Ages are measured against the newest lesson, so a clock that jumped lets nothing go. Every
-    lesson can still be taken back exactly afterwards.
+    Ages of words are measured against the newest lesson, so a clock that jumped lets none go. Every
+    lesson can still be taken back exactly afterwards. What else goes, spamd serve lets go of each
+    hour by itself: scans, held lessons, mail that was given up, what was seen in accounts that
+    nobody watches any more (database.scans_days, feedback.held_days, parked_days, seen_days).
     """
     from spamd.storage.prune import PruneOptions
 
@@ -128,7 +132,7 @@ def prune(
         options = PruneOptions(unseen_days=unseen_days, seen_in=seen_in, floor=floor)
     except ValueError as error:
         raise UsageProblem(str(error), context) from error
-    shown, done = awaited(_prune(session(context), options, dry_run=dry_run))
+    shown, done, gone = awaited(_prune(session(context), options, dry_run=dry_run))
     if as_json:
         json_line(
             {
@@ -138,24 +142,31 @@ def prune(
                 "removed": done.removed,
                 "spared": done.spared,
                 "lessons": done.lessons,
-                "scans": done.scans,
+                **asdict(gone),
             }
         )
         return
     verb = "would go" if dry_run else "went"
     line(f"{shown}: {done.removed:,} of {counted(done.examined, 'token')} {verb}")
     line(f"  from {counted(done.lessons, 'lesson')}; {done.spared:,} more stay as the floor asks")
-    line(f"  {counted(done.scans, 'scan')} {verb}")
+    line(f"  {counted(gone.scans, 'scan')}, {counted(gone.changes, 'change row')} {verb}")
+    line(
+        f"  {counted(gone.held, 'held lesson')}, {counted(gone.parked, 'mail')} given up,"
+        f" {counted(gone.sightings, 'mail')} seen in {counted(gone.accounts, 'account')} {verb}"
+    )
 
 
-async def _prune(here: Session, options: "PruneOptions", *, dry_run: bool) -> "tuple[str, Pruned]":
+async def _prune(
+    here: Session, options: "PruneOptions", *, dry_run: bool
+) -> "tuple[str, Pruned, Expired]":
     from spamd.cli.opened import opened
     from spamd.clock import WallClock
     from spamd.storage.prune import prune as pruned
 
     async with opened(here) as store:
         done = await pruned(store.database, WallClock(), options, dry_run=dry_run)
-        return store.database.shown, done
+        gone = await store.expire(here.settings.ages, dry_run=dry_run)
+        return store.database.shown, done, gone
 
 
 @app.command("export", cls=Plain)

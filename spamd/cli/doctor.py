@@ -197,7 +197,7 @@ def somebody(account: "AccountOptions") -> str:
     Raises:
         ConfigError: the file with the users can't be read, or names nobody.
     """
-    from spamd.feedback.service import users_of
+    from spamd.feedback.roster import users_of
 
     if not (account.users or account.users_file):
         return account.user

@@ -1,7 +1,7 @@
 """`spamd feedback …` and `spamd lessons …`: learning from folders, by hand and under review."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +16,7 @@ from spamd.observe.text import printable
 if TYPE_CHECKING:
     from spamd.feedback.learn import Tally
     from spamd.feedback.service import Feedback
-    from spamd.ports import Held, Observer, Parked
+    from spamd.ports import AccountState, Held, Observer, Parked
     from spamd.report import ScanReport
     from spamd.sample import Label
     from spamd.storage.store import Store
@@ -136,6 +136,7 @@ def service(here: Session, store: "Store", observer: "Observer") -> "Feedback":
         Surroundings(memory=memory, clock=clock, observer=observer),
         store.leases,
         f"{gethostname()}:{os.getpid()}",
+        store.accounts,
     )
 
 
@@ -152,6 +153,9 @@ class Quiet:
 
     def held(self, lesson: "Held") -> None:
         """Stand by: the tally counts them."""
+
+    def watched(self, accounts: "Mapping[AccountState, int]") -> None:
+        """Stand by: what went wrong stands in the tally."""
 
     def happened(self, event: str, **details: str | float) -> None:
         """Stand by: the tally counts."""

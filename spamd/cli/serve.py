@@ -9,9 +9,11 @@ def serve(context: typer.Context) -> int:
     """Take mail, judge it, hand it on, and learn from people.
 
     Runs until SIGTERM or Ctrl-C; messages in flight are finished first. SIGHUP reads certificates
-    again; with several workers they are replaced one by one, with the settings read again.
+    and settings again: the accounts and the log change at once, the log says what needs a restart;
+    several workers are replaced one by one instead.
     """
     from spamd.daemon import serve as run
 
-    found = session(context).configuration
-    return run(found.settings, found.read_from)
+    here = session(context)
+    found = here.configuration
+    return run(found.settings, found.read_from, here.read_again)

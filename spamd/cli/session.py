@@ -45,6 +45,16 @@ class Session:
         """Return the settings."""
         return self.configuration.settings
 
+    def read_again(self) -> "Settings":
+        """Return the settings as they are by now.
+
+        Raises:
+            ConfigError: something is wrong with them.
+        """
+        from spamd.settings import load
+
+        return load(self.config, self.overrides).settings
+
     def varied(self, changes: list[str]) -> "Settings":
         """Return the settings with changes that an evaluation tries.
 

@@ -1,5 +1,6 @@
 """`spamd status`: what was learned, by whom, and what is missing."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,10 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spamd.bayes.counts import Totals
-    from spamd.ports import Held, LessonHead, Parked
+    from spamd.ports import Held, LeaseHolder, LessonHead, Parked, WatchedAccount
     from spamd.relay.stranger import Seen
     from spamd.settings import Settings
     from spamd.storage.journal import Summary
+
+LOST = 20
+"""Lost accounts shown: with more it is the server, not the accounts."""
 
 LAST = 5
 """Lessons shown: enough to see whether the last ones did what they should."""
@@ -34,6 +38,8 @@ class State:
     last: "Sequence[LessonHead]"
     held: "Sequence[Held]"
     parked: "Sequence[Parked]"
+    accounts: "Sequence[WatchedAccount]"
+    watcher: "LeaseHolder | None"
     next_hops: "Sequence[Seen]"
 
 
@@ -60,6 +66,7 @@ def status(
 
 async def _state(here: Session) -> State:
     from spamd.cli.opened import opened
+    from spamd.feedback.ledger import LEASE
     from spamd.relay.stranger import ask_all
 
     settings = here.settings
@@ -72,6 +79,8 @@ async def _state(here: Session) -> State:
             last=await store.latest(LAST),
             held=await store.held.held(),
             parked=await store.mailboxes.parked(),
+            accounts=await store.accounts.accounts(),
+            watcher=await store.leases.holder(LEASE),
             next_hops=[seen async for seen in asked],
         )
 
@@ -96,6 +105,16 @@ def _lesson(head: "LessonHead") -> dict[str, object]:
     }
 
 
+def _account(one: "WatchedAccount") -> dict[str, object]:
+    return {
+        "account": one.name,
+        "state": str(one.state),
+        "since": one.since.isoformat(),
+        "reason": one.reason,
+        "silent": one.silent,
+    }
+
+
 def _as_json(state: State, settings: "Settings") -> dict[str, object]:
     from spamd.bayes.decision import thresholds
 
@@ -113,6 +132,8 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
         },
         "held": len(state.held),
         "parked": len(state.parked),
+        "watched_by": state.watcher.holder if state.watcher else None,
+        "accounts": [_account(one) for one in state.accounts],
         "strangers": {seen.next_hop: str(seen.door) for seen in state.next_hops},
         "advice": advices(totals, settings),
     }
@@ -141,6 +162,8 @@ def _print(state: State, settings: "Settings") -> None:
         line(f"held         {counted(len(state.held), 'lesson')} for review: spamd lessons held")
     if state.parked:
         line(f"parked       {counted(len(state.parked), 'mail')} could not be learned")
+    if settings.feedback.accounts:
+        _print_accounts(state)
     for seen in state.next_hops:
         said, cure = stranger_words(seen)
         line(f"strangers    {said}")
@@ -148,6 +171,29 @@ def _print(state: State, settings: "Settings") -> None:
             line(f"             {cure}")
     if state.last:
         _print_last(state.last)
+
+
+def _print_accounts(state: State) -> None:
+    from spamd.ports import AccountState
+
+    if state.watcher is None:
+        line("accounts     nobody watches them now: spamd serve does, or spamd feedback watch")
+        return
+    numbers = Counter(one.state for one in state.accounts)
+    line(f"accounts     {', '.join(f'{n:,} {what}' for what, n in numbers.items()) or 'none yet'}")
+    lost = [one for one in state.accounts if one.state is AccountState.LOST]
+    for one in lost[:LOST]:
+        since = f"{one.since.astimezone():%Y-%m-%d %H:%M}"
+        name, why = printable(one.name, limit=120), printable(one.reason, limit=400)
+        line(f"             {name} lost since {since}: {why}")
+    if len(lost) > LOST:
+        line(f"             and {len(lost) - LOST:,} more lost: spamd status --json")
+    silent = sum(one.silent for one in state.accounts)
+    if silent:
+        line(
+            f"             IDLE is silent in {counted(silent, 'account')}: moves wait for the poll;"
+        )
+        line("             see the limits of Dovecot and the kernel, Growth in docs/operations.md")
 
 
 def _sources(lessons: "Summary") -> str:

@@ -23,8 +23,8 @@ from spamd.errors import TemporaryError
 from spamd.feedback.doctor_hands import Found, Hands
 from spamd.feedback.doctor_mail import Setup, plain, send, smtp_cure
 from spamd.feedback.evidence import DATE_S
+from spamd.feedback.ledger import LEASE
 from spamd.feedback.mailbox import MailboxError, header_fields, trace
-from spamd.feedback.service import LEASE
 from spamd.message.features import Features
 from spamd.ports import Clock, History, Known, Leases, Mailboxes, Place
 from spamd.sample import Label

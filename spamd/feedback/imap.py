@@ -45,6 +45,9 @@ EVERY_UID = 2**32
 UNSURE = -1
 """As `Cursor.messages`: count again."""
 
+SILENCES = 3
+"""So often in a row IDLE must have missed news: once it may have come just when IDLE ended."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -84,6 +87,8 @@ class ImapMailbox:
         self._told = 0.0
         self._looked: dict[str, Status] = {}
         self._restless: set[str] = set()
+        self._untold: dict[str, Status] = {}
+        self._silences = 0
         self._listed: Sequence[Listed] = ()
 
     async def open(self) -> None:
@@ -148,7 +153,10 @@ class ImapMailbox:
         """Return when something may have happened in `folder`, after `seconds` at the latest."""
         if folder is not None and self._session.has("IDLE"):
             seconds = min(seconds, self._options.idle_s)
-            await self._call(self._session.idle, folder.raw, seconds, self._looked.get(folder.name))
+            looked = self._looked.get(folder.name)
+            told = await self._call(self._session.idle, folder.raw, seconds, looked)
+            self._untold = {} if told or looked is None else {folder.name: looked}
+            self._silences = 0 if told else self._silences
             await asyncio.sleep(min(seconds, self._told + LOOK_EVERY_S - time.monotonic()))
             self._told = time.monotonic()
         else:
@@ -163,6 +171,7 @@ class ImapMailbox:
         examined = self._session.examine(folder.raw)
         if status.validity and examined.validity and status.validity != examined.validity:
             self._restless.add(folder.name)
+        self._hear(folder, examined)
         self._looked[folder.name] = examined
         status = self._lasting(folder, examined)
         again = cursor is not None and _is_anew(cursor, status)
@@ -174,6 +183,17 @@ class ImapMailbox:
             start = cursor
         news = self._news(folder, status, start, fresh=cursor is None, again=again)
         return replace(news, end=replace(news.end, time=began))
+
+    def _hear(self, folder: Folder, status: Status) -> None:
+        """Count the times at which news was there of which IDLE had told nothing."""
+        before = self._untold.pop(folder.name, None)
+        if before is not None and status.messages != before.messages:
+            self._silences += 1
+
+    @property
+    def silent(self) -> bool:
+        """Whether the server tells nothing in IDLE of what the looks then find."""
+        return self._silences >= SILENCES
 
     def _news(
         self, folder: Folder, status: Status, start: Cursor, *, fresh: bool, again: bool

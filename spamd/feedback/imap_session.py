@@ -285,18 +285,20 @@ class ImapSession:
         with self._folder_errors(raw):
             return bool(self._client.search(["HEADER", "Message-ID", identity]))
 
-    def idle(self, raw: str, seconds: float, known: Status | None) -> None:
-        """Return when the folder changed since `known`, or after `seconds`."""
+    def idle(self, raw: str, seconds: float, known: Status | None) -> bool:
+        """Return when the folder changed since `known`, or after `seconds`: False for these."""
         if known is not None and self.examine(raw).differs(known):
-            return
+            return True
         self._select(raw)
         until = time.monotonic() + seconds
         with self._errors("ended the connection", seconds=seconds + self._timeout_s):
             wire = self._client.wire
+            told: bool
             tag, told = wire.idle_begin()
             while not told and not self._broken and (left := until - time.monotonic()) > 0:
                 told = wire.idle_news(min(left, IDLE_SLICE_S))
             wire.idle_end(tag)
+        return told
 
     def _select(self, raw: str) -> None:
         if self._selected != raw:

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from imapclient.imap_utf7 import decode as decode_utf7
 
+from spamd.errors import AccountError
 from spamd.ports import Cursor, Place
 from spamd.wording import reason
 
@@ -36,11 +37,8 @@ HEAD_FIELDS = (*TRACE_FIELDS, "in-reply-to", "references", "x-spam-flag")
 """Read of every mail that is looked at."""
 
 
-class MailboxError(Exception):
-    """The account can't be used now; the text says what to do about it.
-
-    Not a `SpamdError`: it never meets an SMTP client, it stays between watcher and account.
-    """
+class MailboxError(AccountError):
+    """The account can't be used now; the text says what to do about it."""
 
 
 class AccessError(MailboxError):
@@ -49,6 +47,8 @@ class AccessError(MailboxError):
 
 class FolderError(MailboxError):
     """One folder can't be read; the others can."""
+
+    shown = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +135,17 @@ class News:
 class Mailbox(Protocol):
     """An account as the watcher uses it. All methods raise `MailboxError` when it is out of reach.
 
-    key    the name its state is kept under
-    actor  whose lessons these are
+    key     the name its state is kept under
+    actor   whose lessons these are
     """
 
     key: str
     actor: str
+
+    @property
+    def silent(self) -> bool:
+        """Whether its server keeps silent about what happens while we wait for it to say so."""
+        ...
 
     async def open(self) -> None:
         """Connect and log in."""

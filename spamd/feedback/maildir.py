@@ -212,6 +212,8 @@ class MaildirMailbox:
         """Return whether a mail lies in an excluded folder (Trash) as well; in doubt it does."""
         return await self._aside(self._is_shown, head.key)
 
+    silent = False
+
     async def wait(self, folder: Folder | None, seconds: float) -> None:  # noqa: ARG002 - all folders are watched alike
         """Return when something happened in any folder, after `seconds` at the latest."""
         pause = min(self._options.maildir_poll_s, seconds)

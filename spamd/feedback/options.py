@@ -157,6 +157,10 @@ class FeedbackOptions:
     hold_after        lessons of one person within `hold_window_s` that contradict a clear verdict;
                       further ones wait for `spamd lessons release`; 0: never
     hold_window_s     seconds
+    held_days         days that a held lesson waits for a review, then it is dropped
+    seen_days         days after which it is forgotten what an account held that nobody watches any
+                      more; when it comes back its mail teaches nothing at the first look
+    parked_days       days that a mail which was given up stands in `spamd feedback parked`
     lease_s           seconds until another worker takes over the watchers of one that died
     spam_addresses    mail to these addresses reports the attached mails as spam
     ham_addresses     the same for ham
@@ -181,16 +185,15 @@ class FeedbackOptions:
     rule_window_s: float = 1.0
     hold_after: int = 100
     hold_window_s: float = 3600.0
+    held_days: int = 90
+    seen_days: int = 90
+    parked_days: int = 30
     lease_s: float = 15.0
     spam_addresses: tuple[str, ...] = ()
     ham_addresses: tuple[str, ...] = ()
     report_mails: int = 100
 
     def __post_init__(self) -> None:
-        keys = [account.key for account in self.accounts]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise ValueError(f"account {key} is listed twice")
         for name in ("poll_s", "idle_s", "maildir_poll_s", "timeout_s", "retry_first_s", "lease_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f'"{name}" must be above 0')
@@ -199,9 +202,19 @@ class FeedbackOptions:
             raise ValueError('"idle_s" must stay below 1740 (29 minutes)')
         if self.retry_most_s < self.retry_first_s:
             raise ValueError('"retry_most_s" is below "retry_first_s"')
+        for name in ("held_days", "seen_days", "parked_days"):
+            if not 1 <= getattr(self, name) <= 36_500:
+                raise ValueError(f'"{name}" must lie between 1 and 36500 days')
         for name in ("attempts", "chunk", "max_folders", "max_message_bytes", "report_mails"):
             if getattr(self, name) < 1:
                 raise ValueError(f'"{name}" must be at least 1')
+        self._check_lists()
+
+    def _check_lists(self) -> None:
+        keys = [account.key for account in self.accounts]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise ValueError(f"account {key} is listed twice")
         both = {a.casefold() for a in self.spam_addresses} & {
             a.casefold() for a in self.ham_addresses
         }

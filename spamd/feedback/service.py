@@ -2,7 +2,7 @@
 
 The lease is renewed three times in its length. A worker that can't renew it stops its watchers
 before the lease runs out for the others: two watchers at once would do no harm to the counts (every
-mail counts once), only waste work.
+mail counts once), only waste work. As often, files of users that changed are read again.
 """
 
 import asyncio
@@ -10,18 +10,18 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from spamd.errors import ConfigError, TemporaryError
+from spamd.errors import TemporaryError
 from spamd.feedback.hand import Hands
 from spamd.feedback.imap import ImapMailbox
 from spamd.feedback.imap_login import Contexts
 from spamd.feedback.learn import Tally
+from spamd.feedback.ledger import LEASE, Ledger
 from spamd.feedback.mailbox import Mailbox
 from spamd.feedback.maildir import MaildirMailbox
-from spamd.feedback.options import AccountOptions, FeedbackOptions
+from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.roster import Login, Roster, logins_of, users_of
 from spamd.feedback.watch import Memory, Watcher
-from spamd.files import open_regular
-from spamd.ports import Clock, Leases, Observer
-from spamd.wording import reason
+from spamd.ports import Accounts, Clock, Leases, Observer
 
 LOCAL_RETRY_S = 2.0
 """Longest pause before a Maildir that is not there is looked for again."""
@@ -35,14 +35,8 @@ LOCAL_LOOKS = 4
 """Maildirs looked at at a time: hundreds at once, as at the start, only wait for the database, some
 until it seems away. Who watches by IMAP waits for its server most of the time."""
 
-USERS_BYTES = 16 * 1024 * 1024
-"""Read of a file of users: a million names."""
-
 LOCAL_HANDS = 8
 """Threads that read Maildirs: twice `LOCAL_LOOKS`, as some may lie on a disk that is away."""
-
-LEASE = "feedback"
-"""The name of the lease in the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +55,7 @@ class Feedback:
 
     Args:
         holder: names this worker in the lease, "host:pid".
+        accounts: where other processes see how the accounts fare.
     """
 
     def __init__(
@@ -69,8 +64,12 @@ class Feedback:
         surroundings: Surroundings,
         leases: Leases,
         holder: str,
+        accounts: Accounts,
     ) -> None:
         self._options = options
+        self._roster = Roster(options.accounts)
+        self._ledger = Ledger(accounts, surroundings.clock, surroundings.observer)
+        self._turn = asyncio.Semaphore(LOCAL_LOOKS)
         self.surroundings = surroundings
         self._leases = leases
         self._holder = holder
@@ -91,25 +90,41 @@ class Feedback:
     async def once(self) -> Tally:
         """Look at all accounts once, one after the other."""
         tally = Tally()
-        for watcher in self.watchers():
+        await asyncio.to_thread(self._roster.read)
+        watchers = self._listed()
+        tally.faults += [str(fault) for fault in self._roster.faults.values()]
+        for watcher in watchers.values():
             tally.add(await watcher.once())
+        await self._ledger.write()
         return tally
 
-    def watchers(self) -> list[Watcher]:
-        """Return a watcher for each account, for each user of an account with a master user."""
-        local = asyncio.Semaphore(LOCAL_LOOKS)
-        return [
-            Watcher(
-                mailbox,
-                self.surroundings.memory,
-                self._patience(mailbox),
-                self.surroundings.clock,
-                self.surroundings.observer,
-                source="maildir" if isinstance(mailbox, MaildirMailbox) else "imap",
-                turn=local if isinstance(mailbox, MaildirMailbox) else None,
+    def _listed(self) -> dict[str, Watcher]:
+        """Return a watcher for each mailbox that is to be watched; tell of those that can't be."""
+        watchers = {
+            mailbox.key: self._watcher(mailbox)
+            for mailbox in (
+                _mailbox(each, self._options, self.surroundings) for each in self._roster.logins()
             )
-            for mailbox in mailboxes(self._options, self.surroundings)
-        ]
+        }
+        faults = self._roster.faults
+        self._ledger.watch({*watchers, *faults})
+        for name, fault in faults.items():
+            self._ledger.lost(name, str(fault))
+            self.surroundings.observer.failed("account.lost", fault, account=name)
+        return watchers
+
+    def _watcher(self, mailbox: Mailbox) -> Watcher:
+        around, local = self.surroundings, isinstance(mailbox, MaildirMailbox)
+        return Watcher(
+            mailbox,
+            around.memory,
+            self._patience(mailbox),
+            around.clock,
+            around.observer,
+            source="maildir" if local else "imap",
+            ledger=self._ledger,
+            turn=self._turn if local else None,
+        )
 
     def _patience(self, mailbox: Mailbox) -> FeedbackOptions:
         """Return the options for a mailbox: asking for a folder on this machine costs nothing.
@@ -135,15 +150,37 @@ class Feedback:
         self.surroundings.observer.happened(
             "feedback.started", accounts=len(self._options.accounts)
         )
+        self._roster = Roster(self._options.accounts)
         async with asyncio.TaskGroup() as tasks:
-            watching = [tasks.create_task(watcher.run()) for watcher in self.watchers()]
+            watching: dict[str, asyncio.Task[None]] = {}
             held = True
             while held:
+                await self._follow(tasks, watching)
+                await self._ledger.write()
                 await asyncio.sleep(self._options.lease_s / 3)
                 held = await self._acquire()
-            for task in watching:
+            for task in watching.values():
                 task.cancel()
+        self._ledger.watch(())
         self.surroundings.observer.happened("feedback.stopped")
+
+    async def _follow(
+        self, tasks: asyncio.TaskGroup, watching: dict[str, asyncio.Task[None]]
+    ) -> None:
+        """Watch whom the files of users name now, and nobody else."""
+        first = not watching
+        if not await asyncio.to_thread(self._roster.read):
+            return
+        watchers = self._listed()
+        gone, come = watching.keys() - watchers.keys(), watchers.keys() - watching.keys()
+        for name in gone:
+            watching.pop(name).cancel()
+        for name in come:
+            watching[name] = tasks.create_task(watchers[name].run())
+        if not first and (come or gone):
+            self.surroundings.observer.happened(
+                "accounts.changed", come=len(come), gone=len(gone), watched=len(watching)
+            )
 
 
 def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbox]:
@@ -152,41 +189,22 @@ def mailboxes(options: FeedbackOptions, around: Surroundings) -> Sequence[Mailbo
     Raises:
         ConfigError: a file with user names can't be read.
     """
-    found: list[Mailbox] = []
-    for account in options.accounts:
-        if account.maildir:
-            found.append(
-                MaildirMailbox(
-                    account, options, around.clock, around.memory.mailboxes, around.hands
-                )
-            )
-            continue
-        users = users_of(account)
-        logins = [(f"{user}{account.master_separator}{account.user}", user) for user in users]
-        found += [
-            ImapMailbox(
-                account, options, around.clock, login=login, actor=actor, contexts=around.contexts
-            )
-            for login, actor in logins or [(account.user, account.user)]
-        ]
-    return found
+    logins = [
+        each for account in options.accounts for each in logins_of(account, users_of(account))
+    ]
+    return [_mailbox(each, options, around) for each in logins]
 
 
-def users_of(account: AccountOptions) -> list[str]:
-    """Return for whom a master user logs in.
-
-    Raises:
-        ConfigError: the file with their names can't be read.
-    """
-    users = list(account.users)
-    if account.users_file:
-        try:
-            with open_regular(account.users_file) as file:
-                lines = file.read(USERS_BYTES).decode().splitlines()
-        except (OSError, UnicodeError) as error:
-            raise ConfigError(
-                f"feedback.accounts: {account.users_file}, the users_file of {account.user} at"
-                f" {account.host}, can't be read: {reason(error)}"
-            ) from error
-        users += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    return list(dict.fromkeys(users))
+def _mailbox(one: Login, options: FeedbackOptions, around: Surroundings) -> Mailbox:
+    if one.account.maildir:
+        return MaildirMailbox(
+            one.account, options, around.clock, around.memory.mailboxes, around.hands
+        )
+    return ImapMailbox(
+        one.account,
+        options,
+        around.clock,
+        login=one.login,
+        actor=one.actor,
+        contexts=around.contexts,
+    )

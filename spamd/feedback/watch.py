@@ -24,6 +24,7 @@ from datetime import datetime
 from spamd.feedback.evidence import DATE_S, Judge
 from spamd.feedback.folders import MOST_LISTED
 from spamd.feedback.learn import Candidate, Extract, Tally, Teacher
+from spamd.feedback.ledger import Ledger
 from spamd.feedback.mailbox import (
     Folder,
     FolderError,
@@ -32,6 +33,7 @@ from spamd.feedback.mailbox import (
     MailboxError,
     News,
     unreadable,
+    words,
 )
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.parking import ParkingLot
@@ -82,7 +84,8 @@ class Portion:
 class Watcher:
     """Watches one `Mailbox`; `source` names the way in the lesson journal ("imap", "maildir").
 
-    `turn` is held while it looks, where several may not all look at once.
+    `ledger` is told how the account fares; `turn` is held while it looks, where several may not all
+    look at once.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Watcher:
         observer: Observer,
         *,
         source: str,
+        ledger: Ledger,
         turn: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         self._mailbox = mailbox
@@ -102,6 +106,7 @@ class Watcher:
         self._clock = clock
         self._observer = observer
         self._source = source
+        self._ledger = ledger
         self._turn = turn or nullcontext()
         self._judge = Judge(
             mailbox, memory.mailboxes, memory.history, memory.extract, options, clock
@@ -128,6 +133,8 @@ class Watcher:
                 while True:
                     async with self._turn:
                         await self.look()
+                    self._ledger.opened(self._mailbox.key)
+                    self._ledger.heard(self._mailbox.key, silent=self._mailbox.silent)
                     pause, told = self._options.retry_first_s, ""
                     pause_s = self._options.poll_s
                     if self._young:
@@ -136,6 +143,7 @@ class Watcher:
             except Exception as error:  # noqa: BLE001 - the border around one service
                 if str(error) != told:  # the same again and again is one line in the log
                     self._observer.failed("account.lost", error, account=self._mailbox.key)
+                self._ledger.lost(self._mailbox.key, words(error))
                 told = str(error)
             finally:
                 await self._mailbox.close()
@@ -155,10 +163,12 @@ class Watcher:
                 if self._whole and self._young:
                     await asyncio.sleep(self._left(self._young.values()))
                     tally.add(await self.look())
+                self._ledger.opened(self._mailbox.key)
                 if self._whole:
                     return tally
             except Exception as error:  # noqa: BLE001 - the border around one account
                 self._observer.failed("account.lost", error, account=self._mailbox.key)
+                self._ledger.lost(self._mailbox.key, words(error))
                 if losses == (self._lot.losses.total(), self._lot.chunk):
                     return Tally(faults=[str(error)])
             finally:

@@ -2,9 +2,10 @@
 
 Names are `noun.past_participle`, values are fields and never formatted into the text. Metrics are
 counted from the same values. The log holds no personal data unless `log.privacy` is "full": of a
-message our id, the next hop's queue id, sizes, counts, verdict, action and duration; of an error
-its kind and place. The text of foreign exceptions may quote a mail, so it is personal; tracebacks
-are frames without local variables. Control characters are escaped in every value.
+message our id, the next hop's queue id, sizes, counts, verdict, action and duration; of a watched
+account its name, as the settings have it; of an error its kind and place. The text of foreign
+exceptions may quote a mail, so it is personal; tracebacks are frames without local variables.
+Control characters are escaped in every value.
 
 Nothing here raises for what it is told, nor when a line can't be written (the disk is full, the
 reader of the pipe is gone): that is counted as `log.lost`. Nothing is configured globally.
@@ -20,18 +21,18 @@ from typing import TextIO
 
 import structlog
 
-from spamd.errors import NextHopRefused, SpamdError
+from spamd.errors import AccountError, NextHopRefused, SpamdError
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions
 from spamd.observe.text import printable
-from spamd.ports import Clock, Held
+from spamd.ports import AccountState, Clock, Held
 from spamd.report import ScanReport
 from spamd.sample import Label
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 PERSONAL = frozenset(
-    {"account", "actor", "address", "client", "domain", "folder", "helo", "login", "message_id"}
+    {"actor", "address", "client", "domain", "folder", "helo", "login", "message_id"}
     | {"path", "recipient", "sender", "sender_domain", "subject", "text", "token"}
 )
 """Names of details that may point at a person; written only with `log.privacy` = "full"."""
@@ -65,20 +66,26 @@ class LogObserver:
         stream: TextIO | None = None,
         fields: Mapping[str, str | int] | None = None,
     ) -> None:
-        stream = stream or sys.stdout
-        self._full = options.privacy == "full"
+        self._stream = stream or sys.stdout
         self._metrics = metrics
+        self._clock = clock
+        self._fields = fields or {}
+        self.follow(options)
+
+    def follow(self, options: LogOptions) -> None:
+        """Write by other settings from now on."""
+        self._full = options.privacy == "full"
         self._log: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
-            _Lines(stream, metrics),
+            _Lines(self._stream, self._metrics),
             processors=[
-                _Moment(clock),
+                _Moment(self._clock),
                 structlog.processors.add_log_level,
                 _escaped,
-                _renderer(options, stream),
+                _renderer(options, self._stream),
             ],
             wrapper_class=structlog.make_filtering_bound_logger(LEVELS[options.level]),
             cache_logger_on_first_use=True,
-        ).bind(**(fields or {}))
+        ).bind(**self._fields)
 
     def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
         """Write `message.scanned` and count the message."""
@@ -130,19 +137,23 @@ class LogObserver:
             **self._allowed(about),
         )
 
+    def watched(self, accounts: Mapping[AccountState, int]) -> None:
+        """Show how many accounts are in which state; `account.lost` is told of each."""
+        self._metrics.watched(accounts)
+
     def happened(self, event: str, **details: str | float) -> None:
         """Write an event: a warning when someone should look, else at info."""
         write = self._log.warning if event in WARNINGS else self._log.info
         write(event, **self._allowed(details))
 
     def failed(self, event: str, error: BaseException, **details: str | float) -> None:
-        """Write a fault: a warning when we raised it ourselves, an error with frames when not."""
+        """Write a fault: a warning when we said it ourselves, an error with frames when not."""
         self._metrics.failed(event)
         facts: dict[str, object] = {**self._allowed(details), "error": type(error).__name__}
         text = self._text_of(error)
         if text:
             facts["cause"] = text
-        if isinstance(error, SpamdError):
+        if isinstance(error, (SpamdError, AccountError)):
             if error.__cause__ is not None:
                 facts["because"] = type(error.__cause__).__name__
             self._log.warning(event, **facts)
@@ -167,7 +178,7 @@ class LogObserver:
             return str(error)
         if isinstance(error, NextHopRefused):
             return error.reply[:3].decode("ascii", "replace")
-        if isinstance(error, SpamdError):
+        if isinstance(error, SpamdError) or (isinstance(error, AccountError) and error.shown):
             return str(error)
         return error.strerror or "" if isinstance(error, OSError) else ""
 

@@ -4,7 +4,7 @@ No label has unbounded values. Each process counts for itself; see `MetricsOptio
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.observe.options import MetricsOptions, host_and_port
+from spamd.ports import AccountState
 from spamd.report import ScanReport
 from spamd.sample import Label
 
@@ -21,6 +22,8 @@ SCAN_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0
 
 LAG_BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """A millisecond is what a sleeping process needs to wake up; 50 ms are the most we allow."""
+
+ACCOUNT_STATES = (AccountState.NOT_YET, AccountState.WATCHING, AccountState.LOST)
 
 HEAD_BYTES = 8192
 """Longest request accepted: Prometheus sends about 300 bytes."""
@@ -79,6 +82,13 @@ class Metrics:
             "spamd_corpus_messages", "Messages learned.", ("label",), registry=self.registry
         )
         self._tokens = Gauge("spamd_corpus_tokens", "Tokens known.", registry=self.registry)
+        self._accounts = Gauge(
+            "spamd_accounts",
+            "Accounts that this process is to watch, by how they fare.",
+            ("state",),
+            registry=self.registry,
+        )
+        self.watched({})
         for verdict in Verdict:
             self._messages.labels(verdict, Action.ACCEPT)
         for label in Label:
@@ -104,6 +114,11 @@ class Metrics:
     def held(self, label: Label, source: str) -> None:
         """Count a lesson that waits for a review."""
         self._lessons.labels(label, source, "held").inc()
+
+    def watched(self, accounts: Mapping[AccountState, int]) -> None:
+        """Show how many accounts are in which state."""
+        for state in ACCOUNT_STATES:
+            self._accounts.labels(state).set(accounts.get(state, 0))
 
     def failed(self, event: str) -> None:
         """Count a fault."""

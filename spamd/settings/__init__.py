@@ -47,7 +47,7 @@ from spamd.observe.options import LogOptions, MetricsOptions
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.settings import faults, keys, sources
 from spamd.settings.sources import Layer
-from spamd.storage.options import DatabaseOptions
+from spamd.storage.options import Ages, DatabaseOptions
 from spamd.training import TrainingOptions
 
 
@@ -104,6 +104,18 @@ class Settings(BaseSettings):
             dependence=self.dependence,
             fusion=self.fusion,
             decision=self.decision,
+        )
+
+    @property
+    def ages(self) -> Ages:
+        """Return how long what is written down stays."""
+        return Ages(
+            scans_days=self.database.scans_days,
+            changes_hours=self.database.changes_hours,
+            seen_days=self.feedback.seen_days,
+            parked_days=self.feedback.parked_days,
+            held_days=self.feedback.held_days,
+            attempts=self.feedback.attempts,
         )
 
     @classmethod

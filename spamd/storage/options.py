@@ -5,9 +5,25 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-SCHEMA = "0004"
+SCHEMA = "0005"
 """The newest revision of the schema, as the migrations call it (a test compares). It stands here
 because looking at it must load nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ages:
+    """How long what is written down stays; see the settings of these names.
+
+    attempts   tries after which a mail is given up (`feedback.attempts`)
+    """
+
+    scans_days: int
+    changes_hours: int
+    seen_days: int
+    parked_days: int
+    held_days: int
+    attempts: int
+
 
 SQLITE = "sqlite://"
 POSTGRESQL = "postgresql://"

@@ -8,14 +8,15 @@ Ages are measured against the newest lesson, not against the clock: a clock that
 without training, expires nothing. At least `floor` words stay, the longest unseen go first. All is
 one transaction: a prune that is killed has not happened.
 
-Old scans and `change` rows go with it. Whole lessons that are too old are taken back by `rollback`.
+What else grows old goes by `storage.expiry`. Whole lessons that are too old are taken back by
+`rollback`.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import TokenTable
@@ -24,13 +25,11 @@ from spamd.sample import Label
 from spamd.storage import journal, parts, tallies, tokens
 from spamd.storage.blobs import chosen, encode_ids, encode_sample
 from spamd.storage.engine import Database
-from spamd.storage.scans import Scans
 from spamd.storage.standing import Standing
 from spamd.storage.tables import change, lesson, sample
 from spamd.storage.times import to_number
 
 DAY = 86_400_000_000
-HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,29 +60,22 @@ class Pruned:
     examined   words there were           removed   words that went
     spared     words old and rare enough, kept by the floor
     lessons    lessons whose samples became smaller
-    scans      scans past their days
-    changes    `change` rows that no running process needs any more
     """
 
     examined: int
     removed: int
     spared: int
     lessons: int
-    scans: int
-    changes: int
 
 
 async def prune(
     database: Database, clock: Clock, options: PruneOptions, *, dry_run: bool
 ) -> Pruned:
-    """Let go of old rare words, old scans and old `change` rows, or only count them."""
-    scans = await Scans(database, clock).expire(database.options.scans_days, dry_run=dry_run)
+    """Let go of old rare words, or only count them."""
     async with database.reading() if dry_run else database.writing() as connection:
         standing = await parts.standing(connection, lock=not dry_run)
         table = await tokens.load(connection)
         doomed, spared = _doomed(table, await _last_seen(connection, table), options)
-        old = to_number(clock.now()) - database.options.changes_hours * HOUR
-        changes = await _old_changes(connection, old, standing, dry_run=dry_run)
         if dry_run or not len(doomed):
             lessons = await _count_lessons(connection, doomed)
         else:
@@ -103,8 +95,6 @@ async def prune(
         removed=len(doomed),
         spared=spared,
         lessons=lessons,
-        scans=scans,
-        changes=changes,
     )
 
 
@@ -182,14 +172,3 @@ async def _rewrite(connection: AsyncConnection, each: Lesson, stays: NDArray[np.
     await connection.execute(
         update(sample).where(sample.c.lesson == number).values(content=content)
     )
-
-
-async def _old_changes(
-    connection: AsyncConnection, old: int, standing: Standing, *, dry_run: bool
-) -> int:
-    """Remove changes older than `old` that the gram table holds already; return their number."""
-    these = (change.c.time < old, change.c.revision <= standing.grams_revision)
-    if dry_run:
-        wanted = select(func.count()).select_from(change).where(*these)
-        return (await connection.execute(wanted)).scalar_one()
-    return (await connection.execute(delete(change).where(*these))).rowcount

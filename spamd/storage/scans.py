@@ -10,10 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, select
+from sqlalchemy import ColumnElement, Row, select
 
 from spamd.bayes.decision import Verdict
 from spamd.message.features import Features
@@ -107,25 +107,6 @@ class Scans:
         async with self._database.reading() as connection:
             blob = (await connection.execute(newest)).scalar()
         return None if blob is None else decode_features(blob)
-
-    async def expire(self, days: int, *, dry_run: bool) -> int:
-        """Remove scans older than that many days; return how many there were, or are.
-
-        Other writers get their turn after each few hundred.
-        """
-        old = scan.c.time < to_number(self._clock.now() - timedelta(days=days))
-        if dry_run:
-            async with self._database.reading() as connection:
-                wanted = select(func.count()).select_from(scan).where(old)
-                return (await connection.execute(wanted)).scalar_one()
-        some = delete(scan).where(scan.c.id.in_(select(scan.c.id).where(old).limit(CHUNK)))
-        removed = 0
-        while True:
-            async with self._database.writing() as connection:
-                batch = (await connection.execute(some)).rowcount
-            removed += batch
-            if batch < CHUNK:
-                return removed
 
     async def _rows(
         self, key: ColumnElement[Any], values: Sequence[object]

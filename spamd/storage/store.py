@@ -4,7 +4,7 @@ store = await Store.open(options, schema=SCHEMA, bayes=BayesOptions(), clock=clo
 store.unit_of_work             for `training.Trainer`
 store.snapshot.model           for `scanning.Scanner`, after `await store.refresh()`
 store.scans                    ScanLog and History
-store.mailboxes, store.held, store.leases
+store.mailboxes, store.accounts, store.held, store.leases
 await store.close()
 """
 
@@ -23,12 +23,14 @@ from spamd.errors import StorageUnavailable
 from spamd.ports import Clock, Lesson, LessonHead, Selection
 from spamd.sample import FactSchema
 from spamd.storage import journal, parts
+from spamd.storage.accounts import SqlAccounts
 from spamd.storage.engine import Database
+from spamd.storage.expiry import Expired, expire
 from spamd.storage.export import Imported, export_file, import_file, take_back_file
 from spamd.storage.leases import SqlLeases
 from spamd.storage.lookup import Ahead
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
-from spamd.storage.options import SCHEMA, DatabaseOptions
+from spamd.storage.options import SCHEMA, Ages, DatabaseOptions
 from spamd.storage.prune import Pruned, PruneOptions, prune
 from spamd.storage.reset import reset
 from spamd.storage.scans import Scans
@@ -51,6 +53,7 @@ class Store:
         self.scans = Scans(database, clock)
         self.mailboxes = SqlMailboxes(database)
         self.held = SqlHeldLessons(database)
+        self.accounts = SqlAccounts(database)
         self.leases = SqlLeases(database, clock)
         self._resident = Resident(schema, bayes)
         self._clock = clock
@@ -142,8 +145,12 @@ class Store:
         return await verify(self.database, self._resident.schema)
 
     async def prune(self, options: PruneOptions, *, dry_run: bool) -> Pruned:
-        """Let go of old rare words, old scans and old `change` rows, or only count them."""
+        """Let go of old rare words, or only count them."""
         return await prune(self.database, self._clock, options, dry_run=dry_run)
+
+    async def expire(self, ages: Ages, *, dry_run: bool) -> Expired:
+        """Let go of what is too old besides words and lessons, or only count it."""
+        return await expire(self.database, self._clock, ages, dry_run=dry_run)
 
     async def reset(self, folder: Path) -> Path:
         """Forget all lessons; return the copy that was made before (see `reset.reset`)."""

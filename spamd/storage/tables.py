@@ -6,8 +6,9 @@
     fact, grams, fusion  what follows from journal and tallies; `verify` recomputes it
     change               what each revision touched, so that readers fetch only that
     scan                 what was said about a mail, kept for some days
-    cursor, sighting,
-    parked, held, lease  what feedback remembers
+    account, cursor,
+    sighting, parked,
+    held, lease          what feedback remembers
 
 A token is known by its 64-bit id (`message.tokens.token_id`). The texts stand in the samples of the
 lessons only: a second copy beside each count would double the work of training, and an id says
@@ -19,6 +20,7 @@ only we read are blobs (`storage.blobs`).
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Double,
@@ -203,6 +205,18 @@ scan = Table(
     Column("content", LargeBinary, nullable=False),
 )
 """Id, verdict and features of a scanned mail; probability NULL: it was not scanned."""
+
+account = Table(
+    "account",
+    metadata,
+    Column("name", OutsideText, primary_key=True),
+    _text("state"),
+    _number("since"),
+    _text("reason"),
+    Column("silent", Boolean, nullable=False),
+    _number("watched"),
+)
+"""How a watched account fares; `watched` is when somebody was last at it, which ages it."""
 
 cursor = Table(
     "cursor",

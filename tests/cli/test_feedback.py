@@ -17,7 +17,7 @@ from spamd.clock import WallClock
 from spamd.feedback.options import AccountOptions
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
-from spamd.ports import Held, Parked
+from spamd.ports import AccountState, Held, Parked, WatchedAccount
 from spamd.sample import Label
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
@@ -275,3 +275,49 @@ def test_f3_the_doctor_without_a_daemon_says_what_to_start(spamd: Spamd, box: Bo
     broken = [row for row in ran.json["findings"] if row["state"] == "broken"]
     assert [row["step"] for row in broken] == ["mail in"]
     assert "start spamd serve" in broken[0]["cure"]
+
+
+async def _lose(url: str) -> None:
+    """Write down how two accounts fare, as a daemon that watches them does."""
+    clock = WallClock()
+    store = await Store.open(
+        DatabaseOptions(url=url), schema=SCHEMA, bayes=BayesOptions(), clock=clock
+    )
+    try:
+        lost = WatchedAccount(
+            name="anna@mail.test:993",
+            state=AccountState.LOST,
+            since=clock.now(),
+            reason="the IMAP server mail.test:993 can't be reached: Connection refused",
+            silent=False,
+        )
+        deaf = replace(
+            lost, name="bert@mail.test:993", state=AccountState.WATCHING, reason="", silent=True
+        )
+        await store.accounts.write([lost, deaf], clock.now())
+        assert await store.leases.acquire("feedback", "host:1", 600)
+    finally:
+        await store.close()
+
+
+def test_j6_status_names_the_accounts_that_are_lost_and_why(
+    filled: Spamd, home: Path, box: Box
+) -> None:
+    settings = (*database(home), *accounts(box))
+    assert "nobody watches them now" in filled("status", *settings).out
+    asyncio.run(_lose(f"sqlite:///{home}/var/spamd.sqlite"))
+    shown = filled("status", *settings).out
+    assert "accounts     1 lost, 1 watching" in shown
+    assert "anna@mail.test:993 lost since" in shown
+    assert "mail.test:993 can't be reached: Connection refused" in shown
+    assert "IDLE is silent in 1 account" in shown
+    found = filled("status", "--json", *settings).json
+    assert found["watched_by"] == "host:1"
+    assert [one["state"] for one in found["accounts"]] == ["lost", "watching"]
+
+
+def test_i4_prune_says_what_goes_besides_words(filled: Spamd, home: Path) -> None:
+    ran = filled("database", "prune", "--dry-run", "--json", *database(home))
+    expected = {"scans", "changes", "accounts", "sightings", "parked", "held"}
+    assert expected <= ran.json.keys()
+    assert "0 held lessons, 0 mails given up" in filled("database", "prune", *database(home)).out

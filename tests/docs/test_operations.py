@@ -132,3 +132,34 @@ def test_the_thresholds_that_examples_show_are_those_of_the_defaults(page: str) 
     assert probabilities or log_odds_shown
     assert set(probabilities) <= {f"{tag_from:.4f}"}
     assert set(log_odds_shown) <= {f"{log_odds(tag_from):.1f}"}
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "mail_max_userip_connections",
+        "default_process_limit",
+        "fs.inotify.max_user_instances",
+        "fs.inotify.max_user_watches",
+        "LimitNOFILE",
+    ],
+)
+def test_j3_the_limits_of_others_for_many_accounts_are_named(limit: str) -> None:
+    growth = OPERATIONS.partition("\n## Growth\n")[2].partition("\n## ")[0]
+
+    assert limit in growth
+    assert "IDLE is silent" in growth
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "database.scans_days",
+        "database.changes_hours",
+        "feedback.held_days",
+        "feedback.parked_days",
+        "feedback.seen_days",
+    ],
+)
+def test_i4_what_goes_by_itself_is_documented(setting: str) -> None:
+    assert f"`{setting}`" in OPERATIONS.partition("\n## Growth\n")[2]

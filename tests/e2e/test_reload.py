@@ -1,9 +1,10 @@
-"""SIGHUP with several workers: the settings are read again, and what can't be changed is said."""
+"""SIGHUP: the settings are read again, and what can't be changed is said."""
 
 import os
 import signal
 import socket
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +64,26 @@ def test_a_port_of_metrics_that_is_taken_stops_the_start(workers: int) -> None:
     assert done.returncode == 78
     assert f"metrics.listen: 127.0.0.1:{taken}: Address already in use" in done.stderr
     assert done.stdout == ""
+
+
+def test_j10_one_worker_reads_its_settings_again_and_says_what_needs_a_restart(
+    tmp_path: Path,
+) -> None:
+    box = tmp_path / "Maildir"
+    for name in ("cur", "new", "tmp"):
+        (box / name).mkdir(parents=True)
+    with Spamd(NOWHERE, "relay.workers = 1") as daemon:
+        wait_until(lambda: daemon.events("worker.started"), what="start", deadline_s=60)
+        account = f'feedback.accounts = [{{ maildir = "{box}", user = "anna" }}]'
+        daemon.config.write_text(f"{daemon.config.read_text()}{account}\nrelay.drain_s = 20\n")
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: daemon.events("account.opened"), what="account")
+        [told] = daemon.events("settings.reloaded")
+        assert (told["changed"], told["restart_for"]) == ("feedback", "relay")
+        daemon.config.write_text("nothing = 1\n")
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: daemon.events("reload.failed"), what="a fault")
+        daemon.config.write_text("")
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: len(daemon.events("settings.reloaded")) == 2, what="second")
+        assert daemon.events("settings.reloaded")[1]["changed"] == "feedback"

@@ -1,13 +1,23 @@
 """In-memory twins of the ports of feedback; `test_contracts` holds them to the ports' word."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
 from spamd.message.features import Features, extract
-from spamd.ports import Clock, Cursor, Held, Known, LeaseHolder, Parked, Sighting
+from spamd.ports import (
+    AccountState,
+    Clock,
+    Cursor,
+    Held,
+    Known,
+    LeaseHolder,
+    Parked,
+    Sighting,
+    WatchedAccount,
+)
 from spamd.sample import Label
 from spamd.training import Outcome, Result
 
@@ -81,6 +91,27 @@ class FakeMailboxes:
 
     async def unpark(self, account: str, folder: str, uid: str) -> None:
         self.lot.pop((account, folder, uid), None)
+
+
+@dataclass
+class FakeAccounts:
+    """How accounts fare."""
+
+    rows: dict[str, WatchedAccount] = field(default_factory=dict)
+    times: dict[str, datetime] = field(default_factory=dict)
+
+    async def accounts(self) -> Sequence[WatchedAccount]:
+        there = [row for row in self.rows.values() if row.state is not AccountState.LEFT]
+        return sorted(there, key=lambda row: row.name)
+
+    async def write(self, accounts: Sequence[WatchedAccount], watched: datetime) -> None:
+        self.rows |= {row.name: row for row in accounts}
+        self.times |= dict.fromkeys((row.name for row in accounts), watched)
+
+    async def leave(self, kept: Collection[str]) -> None:
+        for name, row in self.rows.items():
+            if name not in kept:
+                self.rows[name] = replace(row, state=AccountState.LEFT)
 
 
 @dataclass

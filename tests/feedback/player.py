@@ -15,6 +15,7 @@ from spamd.errors import TemporaryError
 from spamd.feedback.evidence import DATE_S
 from spamd.feedback.imap import ImapMailbox
 from spamd.feedback.learn import Teacher
+from spamd.feedback.ledger import Ledger
 from spamd.feedback.mailbox import FolderError, MailboxError, header_fields, trace
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.rule import is_told
@@ -23,7 +24,7 @@ from spamd.message.features import extract
 from spamd.ports import Place
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeHeld, FakeMailboxes, FakeSchool
+from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeMailboxes, FakeSchool
 from tests.feedback.histories import FOLDERS, PLACES, VERDICTS, Act, Plan, Result, Step
 from tests.feedback.model import Box, Copy, Habits, Mail, ModelMailbox, Server, Show
 from tests.feedback.wire import Spoil, spoken
@@ -145,7 +146,8 @@ class Player:
             extract=extract,
         )
         args = (self.mailbox, memory, OPTIONS, self.clock, self.observer)
-        self.watcher = Watcher(*args, source="imap")
+        ledger = Ledger(FakeAccounts(), self.clock, FakeObserver())
+        self.watcher = Watcher(*args, source="imap", ledger=ledger)
 
     async def _do(self, step: Step) -> None:
         if step.act == "look":

@@ -16,7 +16,7 @@ from spamd.feedback.watch import Memory
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeHeld, FakeLeases, FakeMailboxes, FakeSchool
+from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeLeases, FakeMailboxes, FakeSchool
 from tests.feedback.histories import Plan
 from tests.feedback.model import Box, Copy, Habits, Mail
 from tests.feedback.player import OPTIONS, Player
@@ -256,7 +256,7 @@ async def test_h4_an_account_with_odd_answers_does_not_stop_the_others() -> None
             for port in (first.port, second.port)
         )
         options = FeedbackOptions(accounts=accounts, timeout_s=5)
-        await Feedback(options, around, FakeLeases(clock), "one").once()
+        await Feedback(options, around, FakeLeases(clock), "one", FakeAccounts()).once()
         assert any("EXAMINE" in line for line in second.lines)
 
 

@@ -22,7 +22,7 @@ from spamd.message.features import Features, extract
 from spamd.ports import Cursor
 from spamd.sample import Label
 from tests.fakes import FakeObserver
-from tests.feedback.fakes import FakeLeases, FakeMailboxes
+from tests.feedback.fakes import FakeAccounts, FakeLeases, FakeMailboxes
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.test_maildir import Box
 from tests.feedback.world import ServerClock, mail, school_of, surroundings, until
@@ -53,7 +53,7 @@ async def test_all_accounts_are_watched(tmp_path: Path) -> None:
     around = surroundings()
     school = school_of(around)
     leases = FakeLeases(ServerClock())
-    async with at_work(Feedback(options_for(*boxes), around, leases, "one")):
+    async with at_work(Feedback(options_for(*boxes), around, leases, "one", FakeAccounts())):
         content = mail("offer", identity="id-offer")
         school.scanned(content, "id-offer", Verdict.HAM)
         base = boxes[1].deliver(content)
@@ -82,7 +82,9 @@ async def test_of_many_maildirs_only_a_few_are_looked_at_at_a_time(tmp_path: Pat
     boxes = [Box(tmp_path / f"box{number}") for number in range(20)]
     around, busy = surroundings(), BusyMailboxes()
     around = replace(around, memory=replace(around.memory, mailboxes=busy))
-    async with at_work(Feedback(options_for(*boxes), around, FakeLeases(ServerClock()), "one")):
+    async with at_work(
+        Feedback(options_for(*boxes), around, FakeLeases(ServerClock()), "one", FakeAccounts())
+    ):
         await until(lambda: len({account for account, _ in busy.rows}) == 20)
     assert busy.most == LOCAL_LOOKS
 
@@ -96,8 +98,8 @@ async def test_of_two_workers_one_watches_and_the_other_takes_over(tmp_path: Pat
         assert isinstance(observer, FakeObserver)
         return any(name == "feedback.started" for name, _ in observer.events)
 
-    async with at_work(Feedback(options_for(box), second, leases, "two")):
-        async with at_work(Feedback(options_for(box), first, leases, "one")):
+    async with at_work(Feedback(options_for(box), second, leases, "two", FakeAccounts())):
+        async with at_work(Feedback(options_for(box), first, leases, "one", FakeAccounts())):
             await until(lambda: watching(first.observer) or watching(second.observer))
             await asyncio.sleep(0.5)
             assert [watching(first.observer), watching(second.observer)].count(True) == 1
@@ -114,7 +116,7 @@ async def test_d26_a_look_longer_than_the_lease_does_not_lose_it(tmp_path: Path)
     leases = FakeLeases(ServerClock())
     base = box.deliver(mail("slow"))
     options = replace(options_for(box), lease_s=0.3)
-    async with at_work(Feedback(options, around, leases, "one")):
+    async with at_work(Feedback(options, around, leases, "one", FakeAccounts())):
         await until(lambda: around.memory.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         box.move(base, "Junk")
         while not school.history:
@@ -145,12 +147,16 @@ async def test_a_worker_that_can_not_renew_its_lease_stops_watching(tmp_path: Pa
     observer = around.observer
     assert isinstance(observer, FakeObserver)
     leases = LostLeases(ServerClock())
-    async with at_work(Feedback(options_for(Box(tmp_path / "a")), around, leases, "one")):
+    async with at_work(
+        Feedback(options_for(Box(tmp_path / "a")), around, leases, "one", FakeAccounts())
+    ):
         await until(lambda: any(name == "feedback.stopped" for name, _ in observer.events))
 
 
 async def test_f5_without_accounts_there_is_nothing_to_do() -> None:
-    feedback = Feedback(FeedbackOptions(), surroundings(), FakeLeases(ServerClock()), "one")
+    feedback = Feedback(
+        FeedbackOptions(), surroundings(), FakeLeases(ServerClock()), "one", FakeAccounts()
+    )
     await asyncio.wait_for(feedback.run(), 1)
     tally = await feedback.once()
     assert (tally.examined, tally.faults) == (0, [])
@@ -162,7 +168,9 @@ async def test_e15_one_account_out_of_reach_does_not_stop_the_others(tmp_path: P
     options = options_for(box)
     lost = AccountOptions(maildir=tmp_path / "nowhere", user="bob")
     options = replace(options, accounts=(lost, *options.accounts))
-    tally = await Feedback(options, surroundings(), FakeLeases(ServerClock()), "one").once()
+    tally = await Feedback(
+        options, surroundings(), FakeLeases(ServerClock()), "one", FakeAccounts()
+    ).once()
     assert tally.examined == 1
     assert len(tally.faults) == 1
     assert "nowhere is no Maildir" in tally.faults[0]
@@ -175,7 +183,7 @@ async def test_a_maildir_that_comes_into_being_later_is_watched(tmp_path: Path) 
     options = replace(options_for(), accounts=(account,), retry_first_s=0.05)
     content = mail("offer", identity="id-offer")
     school.scanned(content, "id-offer", Verdict.HAM)
-    async with at_work(Feedback(options, around, FakeLeases(ServerClock()), "one")):
+    async with at_work(Feedback(options, around, FakeLeases(ServerClock()), "one", FakeAccounts())):
         await until(lambda: around.observer.faults)  # type: ignore[attr-defined] # the fake
         box = Box(tmp_path / "later")
         base = box.deliver(content)

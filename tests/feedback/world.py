@@ -20,6 +20,7 @@ from imapclient.imap_utf7 import encode
 from spamd.bayes.decision import Verdict
 from spamd.feedback.imap import ImapMailbox
 from spamd.feedback.learn import Tally, Teacher
+from spamd.feedback.ledger import Ledger
 from spamd.feedback.mailbox import Mailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.service import Surroundings
@@ -28,7 +29,7 @@ from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label
 from tests.fakes import FakeObserver
-from tests.feedback.fakes import FakeHeld, FakeMailboxes, FakeSchool
+from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeMailboxes, FakeSchool
 from tests.servers.dovecot import PASSWORD, Dovecot
 
 
@@ -245,7 +246,8 @@ async def bench_at(
         teacher=Teacher(school, held, clock, options, observer),
         extract=careful,
     )
-    watcher = Watcher(mailbox, memory, options, clock, observer, source="imap")
+    ledger = Ledger(FakeAccounts(), clock, observer)
+    watcher = Watcher(mailbox, memory, options, clock, observer, source="imap", ledger=ledger)
     if reachable:
         await mailbox.open()
     try:

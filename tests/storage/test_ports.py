@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from spamd.bayes.decision import Action, Verdict
@@ -94,34 +93,6 @@ async def test_d14_the_features_that_were_scanned_are_kept_exactly(scans: Scans)
     assert (kept.digest, kept.id, kept.sender_domain) == (seen.digest, seen.id, seen.sender_domain)
     assert (kept.defects, kept.size_bytes) == (seen.defects, seen.size_bytes)
     assert await scans.kept(b"?" * 16) is None
-
-
-async def test_old_scans_expire_and_a_dry_run_only_counts_them(
-    scans: Scans, clock: FixedClock
-) -> None:
-    scans.record(report(mail("old"), id="old"))
-    clock.advance(days=15)
-    scans.record(report(mail("new"), id="new"))
-    await scans.flush()
-    assert await scans.expire(14, dry_run=True) == 1
-    assert await scans.expire(14, dry_run=False) == 1
-    assert set(await scans.by_id(["old", "new"])) == {"new"}
-
-
-async def test_i6_scans_expire_in_small_batches_between_which_others_write(
-    scans: Scans, database: Database, clock: FixedClock
-) -> None:
-    for number in range(1_200):
-        scans.record(report(mail("old"), id=f"old {number}"))
-    await scans.flush()
-    clock.advance(days=15)
-    scans.record(report(mail("new"), id="new"))
-    await scans.flush()
-    commits: list[object] = []
-    event.listen(database.engine.sync_engine, "commit", commits.append)
-    assert await scans.expire(14, dry_run=False) == 1_200
-    assert len(commits) == 3
-    assert set(await scans.by_id(["old 0", "old 1199", "new"])) == {"new"}
 
 
 async def test_scans_wait_while_they_cant_be_written(scans: Scans, database: Database) -> None:

@@ -1,0 +1,67 @@
+"""How each watched account fares, for other processes to see (the port `Accounts`)."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import select, update
+
+from spamd.ports import AccountState, WatchedAccount
+from spamd.storage.engine import Database
+from spamd.storage.parts import upsert
+from spamd.storage.tables import account
+from spamd.storage.times import from_number, to_number
+
+CHUNK = 500
+"""Rows per statement."""
+
+
+class SqlAccounts:
+    """The states of accounts in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def accounts(self) -> Sequence[WatchedAccount]:
+        """Return the accounts that are to be watched, by name."""
+        there = account.c.state != AccountState.LEFT.value
+        async with self._database.reading() as connection:
+            rows = await connection.execute(select(account).where(there).order_by(account.c.name))
+            return [
+                WatchedAccount(
+                    name=row.name,
+                    state=AccountState(row.state),
+                    since=from_number(row.since),
+                    reason=row.reason,
+                    silent=row.silent,
+                )
+                for row in rows
+            ]
+
+    async def write(self, accounts: Sequence[WatchedAccount], watched: datetime) -> None:
+        """Insert or replace the states of accounts that are watched at that time."""
+        rows = [
+            {
+                "name": each.name,
+                "state": each.state.value,
+                "since": to_number(each.since),
+                "reason": each.reason,
+                "silent": each.silent,
+                "watched": to_number(watched),
+            }
+            for each in accounts
+        ]
+        async with self._database.writing() as connection:
+            insert = upsert(connection)(account)
+            fresh = {each.name: insert.excluded[each.name] for each in account.columns}
+            change = insert.on_conflict_do_update(index_elements=[account.c.name], set_=fresh)
+            for start in range(0, len(rows), CHUNK):
+                await connection.execute(change, rows[start : start + CHUNK])
+
+    async def leave(self, kept: Collection[str]) -> None:
+        """Say of all accounts but these that nobody watches them any more."""
+        gone = [each.name for each in await self.accounts() if each.name not in kept]
+        for start in range(0, len(gone), CHUNK):
+            these = account.c.name.in_(gone[start : start + CHUNK])
+            async with self._database.writing() as connection:
+                left = update(account).where(these).values(state=AccountState.LEFT.value)
+                await connection.execute(left)
