@@ -1,9 +1,9 @@
 # What this checkout can do. Every target makes .venv as far as it needs it; PYTHON=… names another
 # interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS="-n 2 --dist worksteal" runs two at a
 # time, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for SECONDS=…,
-# CORPORA=… folders of mail in files.
+# CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived.
 .DEFAULT_GOAL := help
-.PHONY: help run test histories check fix bench compare-parsers compare-browser fuzz test-image pins clean
+.PHONY: help run test histories year check fix bench compare-parsers compare-browser fuzz test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -14,6 +14,7 @@ BENCH ?=
 CORPORA ?= tests/golden
 FUZZ ?= message
 SECONDS ?= 600
+SHARE ?= 1
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
 
 help:  ## say what make can do
@@ -34,6 +35,9 @@ test: $(DEV)  ## run all tests; as root it first installs the servers they talk 
 
 histories: $(DEV)  ## play 10,000 random histories of mailboxes: nobody but a person teaches
 	$(BIN)/python -m tests.feedback.histories_run 10000
+
+year: $(DEV)  ## live a year of 2,000,000 mails, or a SHARE of it: tables, memory and files stay flat
+	$(BIN)/python -m tests.storage.year $(SHARE)
 
 check: $(DEV)  ## formatting, lint, types, floors, dependencies
 	$(BIN)/ruff format --check .
