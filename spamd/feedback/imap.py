@@ -17,7 +17,8 @@ from typing import ParamSpec, TypeVar
 from spamd.feedback.folders import Listed, excluded, surveyed, watched
 from spamd.feedback.hand import Hands
 from spamd.feedback.imap_login import Contexts
-from spamd.feedback.imap_session import JUNK_KEYWORDS, ImapSession, Row, Status
+from spamd.feedback.imap_rows import Row, Status
+from spamd.feedback.imap_session import JUNK_KEYWORDS, ImapSession
 from spamd.feedback.mailbox import (
     Folder,
     FolderError,

@@ -8,7 +8,7 @@ A server is as untrusted as mail. `imap_wire` bounds what it sends; here numbers
 the range that the protocol gives them, rows only of mails that were asked for, and whatever else an
 answer may hold becomes a `FolderError` or, where it concerns the whole account, a `MailboxError`.
 
-Sources: RFC 3501, 2177 (IDLE), 7162 (CONDSTORE), 8514 (SAVEDATE), 6154 (SPECIAL-USE).
+Sources: RFC 3501, 2177 (IDLE), 7162 (CONDSTORE), 6154 (SPECIAL-USE).
 """
 
 import contextlib
@@ -16,17 +16,25 @@ import imaplib
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from imapclient.datetime_util import parse_to_datetime
 from imapclient.exceptions import CapabilityError, IMAPClientError, LoginError
 
 from spamd.feedback.folders import Listed
 from spamd.feedback.imap_login import Client, Contexts, connect, log_in
-from spamd.feedback.imap_rows import folders, rows
+from spamd.feedback.imap_rows import (
+    UID_MOST,
+    Row,
+    Status,
+    digits,
+    folders,
+    header_of,
+    row_of,
+    rows,
+    status_of,
+    unreadable_row,
+)
 from spamd.feedback.imap_wire import ANSWER_BYTES, TEXT_BYTES, Allowance
 from spamd.feedback.mailbox import (
     HEAD_FIELDS,
@@ -56,12 +64,6 @@ GOODBYE_S = 2.0
 LIST_BYTES = 32 * 1024 * 1024
 """What the answer to LIST may take in memory: 150,000 folders."""
 
-UID_MOST = 2**32 - 1  # RFC 3501 §2.3.1.1: an unsigned 32-bit value, as UIDVALIDITY and EXISTS are
-MODSEQ_MOST = 2**63 - 1  # RFC 7162 §3.1
-
-DIGITS = 20
-"""Of the largest number that IMAP knows (64 bits)."""
-
 MOST_UNREADABLE = 20
 """Mails of one FETCH that can't be read: with more it isn't the mails, and nothing is parked."""
 
@@ -78,41 +80,6 @@ HEADER = f"BODY.PEEK[HEADER.FIELDS ({' '.join(HEAD_FIELDS).upper()})]"
 
 JUNK_KEYWORDS = ("$Junk", "$NotJunk")
 """IANA's registered keywords; clients set Junk and NonJunk by filters of their own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """A folder's state: `validity` and `modseq` are 0 where the server has none."""
-
-    validity: int
-    next_uid: int
-    modseq: int
-    messages: int
-
-    def differs(self, other: "Status") -> bool:
-        """Return whether the folder changed; what one of the two answers left out doesn't count."""
-        pairs = [
-            (self.validity, other.validity),
-            (self.next_uid, other.next_uid),
-            (self.modseq, other.modseq),
-        ]
-        changed = any(mine and theirs and mine != theirs for mine, theirs in pairs)
-        return changed or self.messages != other.messages
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One mail as FETCH tells it: `saved` is when it came to this folder, at the latest (SAVEDATE).
-
-    fault   why it can't be read; empty when it can
-    """
-
-    uid: int
-    flags: frozenset[str]
-    delivered: datetime | None
-    saved: datetime | None
-    header: bytes
-    fault: str = ""
 
 
 class ImapSession:
@@ -189,7 +156,7 @@ class ImapSession:
             wanted.append("HIGHESTMODSEQ")
         with self._folder_errors(raw):
             found = self._client.folder_status(raw, wanted)
-        return _status(found, b"MESSAGES")
+        return status_of(found, b"MESSAGES")
 
     def examine(self, raw: str) -> Status:
         """Select a folder for reading only, and return its state."""
@@ -202,7 +169,7 @@ class ImapSession:
         self._selected = raw
         # Not by `select_folder`, which raises on a UIDVALIDITY that is no number.
         said = {name.upper().encode(): rows for name, rows in wire.untagged_responses.items()}
-        return _status({name: _digits(rows[0]) for name, rows in said.items() if rows}, b"EXISTS")
+        return status_of({name: digits(rows[0]) for name, rows in said.items() if rows}, b"EXISTS")
 
     def uids(self, raw: str, low: int, status: Status, keyword: str = "") -> list[int]:
         """Return the UIDs from `low` on, ascending, with `keyword` if one is given."""
@@ -234,21 +201,20 @@ class ImapSession:
 
     def rows(self, raw: str, uids: Sequence[int]) -> list[Row]:
         """Return what is known of mails; those that vanished are left out."""
+        if not uids:
+            return []  # RFC 3501 §9: a set of none can't be asked for
         self._select(raw)
-        items = ["FLAGS", "INTERNALDATE", HEADER]
-        if self.has("SAVEDATE"):
-            items.append("SAVEDATE")
-        return self._rows(raw, list(uids), items)
+        return self._rows(raw, list(uids), ["FLAGS", "INTERNALDATE", HEADER])
 
     def _rows(self, raw: str, uids: list[int], items: list[str]) -> list[Row]:
         try:
             with self._folder_errors(raw):
                 found = self._fetch(uids, items)
-                rows = [_row(uid, found[uid]) for uid in uids if _header_of(found.get(uid, {}))]
+                rows = [row_of(uid, found[uid]) for uid in uids if header_of(found.get(uid, {}))]
         except FolderError as error:
             # One answer that can't be read (a date of the year 0) must not hide its neighbours.
             if len(uids) == 1:
-                return [_unreadable(uids[0], str(error))]
+                return [unreadable_row(uids[0], str(error))]
             middle = len(uids) // 2
             rows = self._rows(raw, uids[:middle], items) + self._rows(raw, uids[middle:], items)
             if sum(bool(row.fault) for row in rows) > MOST_UNREADABLE:
@@ -355,55 +321,3 @@ class ImapSession:
 
 _ENDED = (imaplib.IMAP4.abort, OSError, EOFError)
 """The connection is of no use any more."""
-
-
-def _status(found: Mapping[bytes, Any], messages: bytes) -> Status:
-    return Status(
-        validity=_number(found.get(b"UIDVALIDITY"), UID_MOST),
-        next_uid=_number(found.get(b"UIDNEXT"), UID_MOST),
-        modseq=_number(found.get(b"HIGHESTMODSEQ"), MODSEQ_MOST),
-        messages=_number(found.get(messages), UID_MOST),
-    )
-
-
-def _digits(text: object) -> int | None:
-    """Return the number that some bytes are, None for none."""
-    plain = isinstance(text, bytes) and text.isdigit() and len(text) <= DIGITS
-    return int(text) if plain and isinstance(text, bytes) else None
-
-
-def _number(value: object, most: int) -> int:
-    """Return a number of the protocol, 0 (the server has none) for what can't be one."""
-    return value if isinstance(value, int) and 0 <= value <= most else 0
-
-
-def _header_of(data: dict[bytes, Any]) -> bytes | None:
-    for name, value in data.items():
-        if name.upper().startswith(b"BODY[HEADER") and isinstance(value, bytes):
-            return value
-    return None
-
-
-def _row(uid: int, data: dict[bytes, Any]) -> Row:
-    delivered = data.get(b"INTERNALDATE")
-    return Row(
-        uid=uid,
-        flags=frozenset(flag.decode("latin-1") for flag in data.get(b"FLAGS", ())),
-        delivered=delivered if isinstance(delivered, datetime) else None,
-        saved=_saved(data.get(b"SAVEDATE")),
-        header=_header_of(data) or b"",
-    )
-
-
-def _unreadable(uid: int, fault: str) -> Row:
-    return Row(uid=uid, flags=frozenset(), delivered=None, saved=None, header=b"", fault=fault)
-
-
-def _saved(value: bytes | None) -> datetime | None:
-    if not isinstance(value, bytes):
-        return None
-    try:
-        saved: datetime = parse_to_datetime(value, normalise=False)
-    except ValueError:
-        return None
-    return saved

@@ -60,6 +60,7 @@ class Sights:
         self.folders = {folder.name: folder for folder in folders}
         self.cursors = cursors
         self.news: dict[str, News] = {}
+        self.unread: set[str] = set()
         self.open: list[Open] = []
         self.outside: Counter[str] = Counter()
         self.came: dict[bytes, list[Sighting]] = {}

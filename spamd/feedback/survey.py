@@ -75,6 +75,7 @@ class Survey:
 
     async def _blind(self, folder: Folder, error: FolderError, sights: Sights) -> None:
         self._warn(folder.name, str(error))
+        sights.unread.add(folder.name)
         if folder.name not in sights.cursors:
             unread = Cursor(
                 account=self._mailbox.key,

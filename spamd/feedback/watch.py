@@ -15,8 +15,7 @@ made again, and is parked at last.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,15 +27,12 @@ from spamd.feedback.ledger import Ledger
 from spamd.feedback.mailbox import (
     Folder,
     FolderError,
-    Head,
     Mailbox,
-    MailboxError,
-    News,
-    unreadable,
     words,
 )
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.parking import ParkingLot
+from spamd.feedback.reading import Portion, Reader, batches
 from spamd.feedback.rule import Event, Why
 from spamd.feedback.sighting import Open, Seen, Sights
 from spamd.feedback.survey import Survey
@@ -70,15 +66,6 @@ class Memory:
     history: History
     teacher: Teacher
     extract: Extract
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Portion:
-    """Mails of one folder that are looked at together with those of others."""
-
-    news: News
-    event: Event
-    keys: Sequence[str]
 
 
 class Watcher:
@@ -116,8 +103,7 @@ class Watcher:
             mailbox, memory.mailboxes, self._judge, self._teach, options, clock, observer
         )
         self._wait_in: Folder | None = None
-        self._unanswered: Counter[tuple[str, str]] = Counter()
-        self._whole = True
+        self._reader = Reader(mailbox, self._lot, options)
         self._left_out = False
         self._young: dict[str, float] = {}
         self._again: dict[str, list[Seen]] = {}
@@ -160,11 +146,11 @@ class Watcher:
             try:
                 await self._mailbox.open()
                 tally = await self.look()
-                if self._whole and self._young:
+                if self._reader.whole and self._young:
                     await asyncio.sleep(self._left(self._young.values()))
                     tally.add(await self.look())
                 self._ledger.opened(self._mailbox.key)
-                if self._whole:
+                if self._reader.whole:
                     return tally
             except Exception as error:  # noqa: BLE001 - the border around one account
                 self._observer.failed("account.lost", error, account=self._mailbox.key)
@@ -183,14 +169,14 @@ class Watcher:
         """
         tally = Tally()
         began = self._clock.now()
-        self._whole, self._again = True, {}
+        self._reader.whole, self._again = True, {}
         folders = self._first(await self._mailbox.folders())
         self._wait_in = folders[0] if folders else None
         cursors = await self._cursors()
         await self._lot.retry(folders, cursors, tally)
         sights = Sights(folders, cursors)
         await self._survey.look(sights, tally)
-        for batch in _batches(list(sights.news.values()), self._lot.chunk):
+        for batch in batches(list(sights.news.values()), self._lot.chunk):
             await self._read(batch, sights, tally)
         self._lot.chunk = self._options.chunk
         await self._decide(sights, tally)
@@ -239,7 +225,7 @@ class Watcher:
         """Read the heads of a batch, and keep those that may be lessons."""
         fresh: list[Seen] = []
         for portion in batch:
-            seen = await self._heads(portion)
+            seen = await self._reader.heads(portion)
             tally.examined += len(seen)
             for one in seen:
                 if one.head.fault:
@@ -259,7 +245,7 @@ class Watcher:
 
     async def _put_down(self, portion: Portion, seen: Sequence[Seen]) -> None:
         """Write down old mail at once: a kill costs no more than a batch."""
-        reached = [portion.news.reached(portion.keys[-1])] if self._whole else []
+        reached = [portion.news.reached(portion.keys[-1])] if self._reader.whole else []
         came = [one.sighting for one in seen]
         await self._memory.mailboxes.save(self._mailbox.key, reached, came)
 
@@ -279,40 +265,6 @@ class Watcher:
             elif news.there is not None:
                 rows = await self._memory.mailboxes.lying(account, name)
                 sights.departed(rows, news.there)
-
-    async def _heads(self, portion: Portion) -> list[Seen]:
-        news, keys = portion.news, self._lot.bearable(portion.news.folder, portion.keys)
-        try:
-            heads = [*await self._mailbox.heads(news.folder, keys, news.start)]
-            missing = set(keys) - {head.key for head in heads}
-            if missing:
-                heads += await self._missed(news, sorted(missing))
-        except MailboxError:
-            self._lot.lose(news.folder, portion.keys)
-            raise
-        heads += self._lot.unbearable(news.folder, portion.keys)
-        return [Seen(folder=news.folder, head=head, event=portion.event) for head in heads]
-
-    async def _missed(self, news: News, missing: Sequence[str]) -> list[Head]:
-        """Ask once more for mails that the server listed and did not answer for.
-
-        Those that it lists still are asked for at the next look, which goes over all this again,
-        and are parked at last.
-        """
-        folder = news.folder
-        there = set(await self._mailbox.still(folder, missing, news.end))
-        heads: list[Head] = []
-        for _ in range(self._options.attempts):
-            if asked := sorted(there - {head.key for head in heads}):
-                heads += await self._mailbox.heads(folder, asked, news.start)
-        for key in there - {head.key for head in heads}:
-            self._unanswered[folder.name, key] += 1
-            if self._unanswered[folder.name, key] >= self._options.attempts:
-                del self._unanswered[folder.name, key]
-                heads.append(unreadable(key, "the server lists it and does not answer for it"))
-            else:
-                self._whole = False
-        return heads
 
     # ── deciding ────────────────────────────────────────────────────────────────────────────────
 
@@ -368,16 +320,17 @@ class Watcher:
         """Write down what was seen; what was not answered is asked for again instead.
 
         Of a folder with young mail it is written down even that nothing happened: its mail was
-        there still when it was not young any more.
+        there still when it was not young any more. At our first look that may be any folder.
         """
-        if not self._whole:
+        if not self._reader.whole:
             return
         ends = {name: news.end for name, news in sights.news.items()}
         if any(news.keys for news in sights.news.values() if news.folder.place is Place.JUNK):
             ends |= await self._survey.fences(sights, ends)
-        for name in self._young.keys() & sights.cursors.keys() - ends.keys():
-            if name in sights.folders:
-                ends[name] = replace(sights.cursors[name], time=began)
+        young = self._young if self._survey.looked else sights.cursors
+        there = sights.folders.keys() & sights.cursors.keys() - sights.unread - ends.keys()
+        for name in young.keys() & there:
+            ends[name] = replace(sights.cursors[name], time=began)
         came, left = sights.to_remember()
         await self._memory.mailboxes.save(self._mailbox.key, list(ends.values()), came, left)
         since, window = began.timestamp(), self._options.rule_window_s
@@ -391,23 +344,3 @@ class Watcher:
         """Return how many seconds are left until a time at which mail is young no more."""
         left = max(until, default=0.0) - self._clock.now().timestamp()
         return max(0.0, min(left, 2 * self._options.rule_window_s))
-
-
-def _batches(found: Sequence[News], chunk: int) -> Iterator[list[Portion]]:
-    """Yield all mails to look at in batches of `chunk`, across folders, first the new ones."""
-    batch: list[Portion] = []
-    room = chunk
-    for event in Event:
-        for news in found:
-            keys = news.keys if event is Event.ARRIVED else news.marked
-            start = 0
-            while start < len(keys):
-                taken = keys[start : start + room]
-                batch.append(Portion(news=news, event=event, keys=taken))
-                start += len(taken)
-                room -= len(taken)
-                if room == 0:
-                    yield batch
-                    batch, room = [], chunk
-    if batch:
-        yield batch

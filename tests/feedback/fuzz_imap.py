@@ -17,7 +17,8 @@ import atheris  # type: ignore[import-untyped]  # installed only by who runs thi
 
 with atheris.instrument_imports(include=["spamd.feedback", "imapclient", "imaplib"]):
     from spamd.feedback.folders import surveyed, watched
-    from spamd.feedback.imap_session import MODSEQ_MOST, UID_MOST, ImapSession
+    from spamd.feedback.imap_rows import MODSEQ_MOST, UID_MOST
+    from spamd.feedback.imap_session import ImapSession
     from spamd.feedback.mailbox import FolderError, MailboxError, header_fields, trace
     from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from spamd.feedback.folders import Listed
 from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.imap_session import Row, Status
+from spamd.feedback.imap_rows import Row, Status
 from spamd.feedback.mailbox import FolderError, MailboxError
 from tests.fakes import FakeClock
 
@@ -207,7 +207,6 @@ class ModelSession:
                     uid=uid,
                     flags=frozenset(copy.flags),
                     delivered=datetime.fromtimestamp(copy.date, UTC),
-                    saved=None,
                     header=copy.mail.header,
                 )
                 found.append(row)

@@ -343,13 +343,13 @@ async def test_e16_a_mail_that_makes_the_server_hang_up_is_parked_and_the_others
         held = 40 if "Junk" in rest else 0
         match words[0]:
             case "STATUS":
-                state = f"MESSAGES {held} UIDNEXT {held + 1} UIDVALIDITY 1"
+                state = f"MESSAGES {held} UIDNEXT 41 UIDVALIDITY 1"
                 return [f"* STATUS {words[1]} ({state})", f"{tag} OK done"]
             case "EXAMINE":
                 return [
                     f"* {held} EXISTS",
                     "* OK [UIDVALIDITY 1] x",
-                    f"* OK [UIDNEXT {held + 1}] x",
+                    "* OK [UIDNEXT 41] x",
                     f"{tag} OK done",
                 ]
             case "UID" if words[1] == "SEARCH":
@@ -370,7 +370,7 @@ async def test_e16_a_mail_that_makes_the_server_hang_up_is_parked_and_the_others
         )
         async with bench_at(account, reachable=False) as bench:
             key = bench.mailbox.key
-            cursors = [watched_before(key, "INBOX"), watched_before(key, "Junk")]
+            cursors = [watched_before(key, "INBOX", 40), watched_before(key, "Junk", 0)]
             lay = [lay_in_inbox(uid, f"{head.format(uid)}\r\n\r\n") for uid in range(1, 41)]
             await bench.mailboxes.save(key, cursors, lay)
             tally = await bench.watcher.once()
@@ -388,15 +388,15 @@ def lay_in_inbox(uid: int, head: str) -> Sighting:
     return Sighting(folder="INBOX", key=str(uid), mail=mail, delivered=delivered)
 
 
-def watched_before(account: str, folder: str) -> Cursor:
-    """Return the cursor of an empty folder that was looked at before."""
+def watched_before(account: str, folder: str, mails: int) -> Cursor:
+    """Return the cursor of a folder that was looked at before and held so many mails."""
     return Cursor(
         account=account,
         folder=folder,
         validity=1,
-        next_uid=1,
+        next_uid=mails + 1,
         modseq=0,
-        messages=0,
+        messages=mails,
         first_look=1,
         marked="",
         time=ServerClock().now(),
