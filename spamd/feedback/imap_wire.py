@@ -42,7 +42,10 @@ LINE_COST = 120
 READ_BYTES = 64 * 1024
 """Asked of the network at a time; no record of TLS is larger, so none stays half read."""
 
-_NEWS = re.compile(rb"\* (?:\d{1,10} (?:EXISTS|EXPUNGE|FETCH)|VANISHED)\b", re.IGNORECASE)
+_NEWS = re.compile(rb"\* (?:\d{1,10} (?:EXISTS|EXPUNGE)|VANISHED)\b", re.IGNORECASE)
+_CHANGE = re.compile(rb"\* \d{1,10} FETCH\b", re.IGNORECASE)
+_FLAGS = re.compile(rb"\bFLAGS \(([^)]*)\)", re.IGNORECASE)
+_LESSONS = {b"$junk", b"$notjunk"}
 _BYE = re.compile(rb"\* BYE\b", re.IGNORECASE)
 
 
@@ -201,10 +204,17 @@ class Wire(imaplib.IMAP4):
         self.tagged_commands.pop(tag, None)
 
     def _tells(self, line: bytes) -> bool:
-        """Return whether a line within IDLE means that something happened, unlike "Still here"."""
+        """Return whether a line within IDLE means that something happened that may be a lesson.
+
+        "Still here" does not, nor that a mail was read; where flags change without being named,
+        nobody knows.
+        """
         if _BYE.match(line):
             raise BreachError("the server said goodbye")
-        return _NEWS.match(line) is not None
+        if not _CHANGE.match(line):
+            return _NEWS.match(line) is not None
+        flags = _FLAGS.search(line)
+        return flags is None or not _LESSONS.isdisjoint(flags[1].lower().split())
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 

@@ -3,8 +3,12 @@
 import time
 from dataclasses import replace
 
+import pytest
+
 from spamd.bayes.decision import Verdict
+from spamd.feedback.mailbox import Folder
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
+from spamd.ports import Place
 from spamd.sample import Label
 from tests.feedback.conftest import Account
 from tests.feedback.scripted import ScriptedImap, plain
@@ -75,6 +79,59 @@ async def test_a_server_without_idle_is_polled() -> None:
         async with bench_at(scripted(server), options=options) as bench, running(bench):
             await until(lambda: sum("LIST" in line for line in server.lines) > 3)
         assert not any("IDLE" in line for line in server.lines)
+
+
+def idling(line: str) -> ScriptedImap:
+    """Return a server that tells one thing within each IDLE."""
+    tags: list[str] = []
+
+    def answer(tag: str, rest: str) -> list[str] | None:
+        if rest == "IDLE":
+            tags.append(tag)
+            return ["+ idling", line]
+        return [f"{tags[-1]} OK done"] if tag == "DONE" else plain(tag, rest)
+
+    return ScriptedImap(answer)
+
+
+INBOX = Folder(name="INBOX", raw="INBOX", place=Place.INBOX)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "* 3 FETCH (FLAGS (\\Seen))",
+        "* 3 FETCH (MODSEQ (7) UID 9 FLAGS (\\Answered $Forwarded $Junkyard NonJunk))",
+        "* 3 fetch (flags ())",
+        "* OK Still here",
+        "* 0 RECENT",
+    ],
+)
+async def test_j3_that_a_mail_was_read_starts_no_look(line: str) -> None:
+    with idling(line) as server:
+        async with bench_at(scripted(server)) as bench:
+            started = time.monotonic()
+            await bench.mailbox.wait(INBOX, 0.4)
+            assert time.monotonic() - started >= 0.4
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "* 3 EXISTS",
+        "* 3 EXPUNGE",
+        "* VANISHED 3:5",
+        "* 3 FETCH (FLAGS (\\Seen $Junk))",
+        "* 3 FETCH (UID 9 FLAGS ($notjunk \\Seen) MODSEQ (7))",
+        "* 3 FETCH (MODSEQ (7))",
+    ],
+)
+async def test_j3_news_of_mail_and_a_keyword_start_a_look_at_once(line: str) -> None:
+    with idling(line) as server:
+        async with bench_at(scripted(server)) as bench:
+            started = time.monotonic()
+            await bench.mailbox.wait(INBOX, 60)
+            assert time.monotonic() - started < 30
 
 
 def scripted(server: ScriptedImap) -> AccountOptions:
