@@ -181,6 +181,7 @@ class Judge:
             label=known.label if known else None,
             same=same and here <= len(gone),
             hasty=self._is_hasty(gone or one.rows, sights, known),
+            kept=folder.kept,
         )
 
     def _is_hasty(self, rows: Sequence[Sighting], sights: Sights, known: Known | None) -> bool:

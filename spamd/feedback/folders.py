@@ -4,7 +4,7 @@ The server is asked first (SPECIAL-USE, RFC 6154). A folder without a special us
 name, as the last part of its path, without case. Sub-folders of Junk are Junk too, if the admin
 doesn't want it otherwise; sub-folders of Trash and the like always go with their parent. A folder
 that only sounds like Junk ("Old spam", "not-spam") teaches nothing: a wrong guess would teach the
-opposite.
+opposite. And where nobody says which folder is the Trash, any ordinary one may be it.
 """
 
 import re
@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from spamd.feedback.mailbox import Folder, Role
-from spamd.feedback.options import AccountOptions, FeedbackOptions
+from spamd.feedback.options import (
+    EXCLUDED_FOLDERS,
+    TRASH_FOLDERS,
+    AccountOptions,
+    FeedbackOptions,
+)
 from spamd.ports import Place
 
 VIEWS = {"\\all", "\\flagged", "\\important"}
@@ -60,10 +65,21 @@ def watched(
     listed: Sequence[Listed], account: AccountOptions, options: FeedbackOptions
 ) -> list[Folder]:
     """Return the folders to watch with their places: Junk first, then the inbox, then the rest."""
-    chosen = _plain_names(account.folders)
+    chosen, archive = _plain_names(account.folders), _plain_names(ARCHIVE_FOLDERS)
+    roles = _roles(listed, account, options)
+    trash = _trash_names(account, options)
+    known = any(place is None and _is(folder, "\\trash", trash) for folder, place in roles)
     found = [
-        Folder(name=folder.name, raw=folder.raw, place=place)
-        for folder, place in _roles(listed, account, options)
+        Folder(
+            name=folder.name,
+            raw=folder.raw,
+            place=place,
+            kept=known
+            or place is not Place.OTHER
+            or _plain(folder.name) in chosen
+            or _is(folder, "\\archive", archive),
+        )
+        for folder, place in roles
         if place is not None
         and not folder.attributes & UNREADABLE
         and (place is not Place.OTHER or not chosen or _plain(folder.name) in chosen)
@@ -110,6 +126,12 @@ def _is(folder: Listed, use: str, plain: frozenset[str]) -> bool:
     """Return whether a folder has this use, or one of these names, itself or above it."""
     parts = folder.name.split(folder.delimiter) if folder.delimiter else [folder.name]
     return use in folder.attributes or any(_plain(part) in plain for part in parts)
+
+
+def _trash_names(account: AccountOptions, options: FeedbackOptions) -> frozenset[str]:
+    """Return the names of the Trash: those everybody knows, and those that only the admin does."""
+    excluded = _plain_names((*account.excluded_folders, *options.excluded_folders))
+    return _plain_names(TRASH_FOLDERS) | (excluded - _plain_names(EXCLUDED_FOLDERS))
 
 
 def _roles(

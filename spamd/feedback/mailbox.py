@@ -58,11 +58,13 @@ class Folder:
     name   as people see it
     raw    as the server calls it (IMAP: modified UTF-7), for commands
     place  INBOX, JUNK or OTHER
+    kept   it is known not to be the Trash: people keep what they put here
     """
 
     name: str
     raw: str
     place: Place
+    kept: bool = True
 
 
 class Role(StrEnum):

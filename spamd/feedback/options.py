@@ -16,10 +16,15 @@ JUNK_FOLDERS = (
 )  # fmt: skip
 """Names of the Junk folder in the mail clients and languages that create one by themselves."""
 
-EXCLUDED_FOLDERS = (
+TRASH_FOLDERS = (
     "Trash", "Deleted", "Deleted Items", "Deleted Messages", "Bin", "Wastebasket", "Papierkorb",
     "Gelöschte Elemente", "Gelöscht", "Corbeille", "Éléments supprimés", "Papelera", "Cestino",
     "Prullenbak", "Papperskorgen", "Lixeira", "Kosz", "Корзина", "ゴミ箱", "已删除邮件",
+)  # fmt: skip
+"""Names of the folder in which people throw mail away."""
+
+EXCLUDED_FOLDERS = (
+    *TRASH_FOLDERS,
     "Drafts", "Draft", "Entwürfe", "Brouillons", "Borradores", "Bozze", "Concepten", "Utkast",
     "Rascunhos", "Черновики", "下書き", "草稿",
     "Sent", "Sent Items", "Sent Messages", "Sent Mail", "Gesendet", "Gesendete Elemente",
@@ -60,7 +65,8 @@ class AccountOptions:
     users_file      the same, one name a line
     master_separator  between user and master user in the login name (Dovecot: "*")
     maildir         folder of a Maildir++ (with cur, new, tmp; sub-folders begin with a dot)
-    folders         watch only these folders besides Junk and the inbox; empty: all
+    folders         watch only these folders besides Junk and the inbox; empty: all. Mail that goes
+                    to a folder named here counts even where nobody knows which is the Trash
     junk_folders    names of Junk here, instead of those for all accounts
     excluded_folders  names of folders that teach nothing here, instead of those for all accounts
     """
@@ -136,8 +142,8 @@ class FeedbackOptions:
     junk_children     sub-folders of Junk are Junk too (else they are ordinary folders)
     excluded_folders  folders that never teach ham, found as above
     keywords          $Junk and $NotJunk set on a mail count like a move
-    poll_s            look at all folders at least this often, in seconds; of Junk, IDLE tells at
-                      once
+    poll_s            look at all folders at least this often, in seconds; of the inbox, IDLE
+                      tells at once
     idle_s            seconds before IDLE is issued anew: below the 29 minutes of RFC 2177, and
                       below the 5 minutes after which NAT devices and some servers drop a line
     maildir_poll_s    seconds between two looks at the folders of a Maildir (a few `stat` calls)

@@ -14,7 +14,8 @@ rests on evidence, never on names, on numbers or on the order of answers:
 
 Each row holds only if nothing speaks against it (`Why`): it lay and lies on one side alone, no copy
 stayed behind, it is the same mail, it had lain longer than a rule of a mail program takes to move
-it. What agrees with our verdict, or with the lesson in force, is none.
+it, it did not go to what may be the Trash. What agrees with our verdict, or with the lesson in
+force, is none.
 
 The whole rule is `lesson`, a pure function of one `Sight`; everything else in this package only
 finds out what the sight is. When in doubt nothing is taught; docs/training.md says what that loses.
@@ -45,6 +46,7 @@ class Why(StrEnum):
 
     NOTHING = "teach nothing"
     HASTY = "moved sooner than a person does"
+    THROWN = "moved to a folder that may be the Trash"
     COPIED = "still where they lay before"
     TWICE = "at two places at once"
     ANOTHER = "not known to be the mail that left"
@@ -66,6 +68,7 @@ class Sight:
     label    the lesson in force; None: not taught
     same     it is known to be the very mail that lay there
     hasty    it had lain there for a shorter time than a person takes
+    kept     the folder it is in is known not to be the Trash
     """
 
     place: Place
@@ -78,6 +81,7 @@ class Sight:
     label: Label | None = None
     same: bool = True
     hasty: bool = False
+    kept: bool = True
 
 
 def lesson(sight: Sight) -> Label | Why:
@@ -133,4 +137,6 @@ def _doubt(sight: Sight) -> Why | None:
         return Why.TWICE
     if not sight.same:
         return Why.ANOTHER
+    if not sight.kept and sight.place is Place.OTHER:
+        return Why.THROWN
     return Why.HASTY if sight.hasty else None

@@ -15,7 +15,9 @@ from spamd.bayes.decision import Verdict
 from spamd.ports import Place
 from spamd.sample import Label
 
-FOLDERS = ("INBOX", "Work", "Privat", "Junk", "Trash")
+FOLDERS = ("INBOX", "Work", "Privat", "Junk", "Afval")
+"""The last is the Trash, under a name that spamd does not know."""
+
 PLACES = {"INBOX": Place.INBOX, "Work": Place.OTHER, "Privat": Place.OTHER, "Junk": Place.JUNK}
 VERDICTS = (None, Verdict.HAM, Verdict.UNSURE, Verdict.SPAM)
 VIEWS = ("Toate", "All Mail", "Unread", "Starred", "Recent spam")
@@ -42,7 +44,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """The server's habits and views, and the steps; nothing else decides what happens."""
+    """The server's habits and views, and the steps; nothing else decides what happens.
+
+    told  the server tells by SPECIAL-USE which folder is the Trash
+    """
 
     seed: int
     views: tuple[str, ...]
@@ -53,6 +58,7 @@ class Plan:
     forgets: int
     step: int
     steps: tuple[Step, ...]
+    told: bool = True
 
 
 @dataclass(eq=False)
@@ -119,6 +125,7 @@ def plan(seed: int, *, length: int = 40, faults: bool = True) -> Plan:
         forgets=dice.choice([0, 0, 0, 3, 7]) if faults else 0,
         step=dice.choice([1, 1, 10, 100]) if faults else 1,
         steps=tuple(steps),
+        told=not faults or dice.random() < 0.8,
     )
 
 
@@ -202,6 +209,7 @@ def _simpler(history: Plan) -> Iterable[Plan]:
     yield replace(history, views=())
     yield replace(history, forgets=0)
     yield replace(history, step=1)
+    yield replace(history, told=True)
     yield replace(history, keyless=frozenset(), restless=frozenset())
 
 
@@ -210,4 +218,5 @@ def shown(history: Plan) -> str:
     lines = [f"seed {history.seed}, views {history.views}, keyless {set(history.keyless)},"]
     lines += [f"restless {set(history.restless)}, next_uid {history.next_uid}, modseq"]
     lines += [f"{history.modseq}, forgets {history.forgets}, step {history.step}"]
+    lines += [f"told {history.told}"]
     return "\n".join([*lines, *map(str, history.steps)])

@@ -19,7 +19,8 @@ from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeLeases, FakeMailboxes, FakeSchool
 from tests.feedback.histories import Plan
 from tests.feedback.model import Box, Copy, Habits, Mail
-from tests.feedback.player import OPTIONS, Player
+from tests.feedback.people import OPTIONS
+from tests.feedback.player import Player
 from tests.feedback.wire import Spoil, fetched, honest, spoken
 from tests.feedback.world import bench_at
 
@@ -90,7 +91,7 @@ async def test_h1_what_a_view_shows_of_mail_that_a_rule_filed_teaches_nothing(vi
                 copy.flags ^= {"\\Seen", "\\Flagged"}
         here.player.server.changes += 1
         await here.look()
-        here.move(4, "Junk", "Trash")
+        here.move(4, "Junk", "Afval")
         await here.look()
         assert here.taught() == []
 
@@ -115,11 +116,40 @@ async def test_h2_k4_a_gap_in_the_uids_proves_nothing(steps: int, *, next_uid: b
         await here.look()
         for number in range(10, 30):
             here.come(number, verdict=Verdict.HAM)
-            here.move(number, "INBOX", "Trash")
+            here.move(number, "INBOX", "Afval")
             here.come(100 + number, folder="Junk", verdict=Verdict.HAM)
             await here.look()
         assert here.taught() == []
-        assert here.player.watcher._whole
+        assert here.player.watcher._reader.whole
+
+
+@pytest.mark.parametrize("told", [False, True])
+async def test_h1_spam_thrown_into_a_trash_of_an_unknown_name_is_no_ham(*, told: bool) -> None:
+    async with scene(replace(PLAIN, told=told)) as here:
+        here.come(1, 2, folder="Junk", verdict=Verdict.SPAM)
+        here.come(3, 4, verdict=Verdict.SPAM)
+        await here.look()
+        for number, folder in ((1, "Junk"), (3, "INBOX")):
+            here.move(number, folder, "Afval")
+        await here.look()
+        assert here.taught() == []
+        for number, folder in ((2, "Junk"), (4, "INBOX")):
+            here.move(number, folder, "Work")
+        await here.look()
+        assert sorted(here.taught()) == ([(2, Label.HAM), (4, Label.HAM)] if told else [])
+
+
+async def test_mail_that_lay_long_before_a_restart_was_not_moved_in_haste() -> None:
+    async with scene() as here:
+        here.come(1, folder="Work")
+        here.player.clock.seconds -= 59
+        await here.look()
+        here.player.begin()
+        await here.player.mailbox.open()
+        await here.look()
+        here.move(1, "Work", "Junk")
+        await here.look()
+        assert here.taught() == [(1, Label.SPAM)]
 
 
 async def test_h8_a_wave_from_outside_teaches_nothing_and_is_told() -> None:

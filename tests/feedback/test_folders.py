@@ -69,6 +69,34 @@ def test_e6_any_other_folder_teaches() -> None:
     assert found == {"Archive/2026": Place.OTHER, "Family": Place.OTHER}
 
 
+def kept(folders: list[Listed], account: AccountOptions = ACCOUNT) -> set[str]:
+    found = watched([listed("INBOX"), *folders], account, FeedbackOptions())
+    return {folder.name for folder in found if folder.place is Place.OTHER and folder.kept}
+
+
+@pytest.mark.parametrize(
+    "trash", [listed("Afval", "\\trash"), listed("Trash"), listed("INBOX/Papierkorb")]
+)
+def test_e6_where_the_trash_is_known_people_keep_what_they_put_elsewhere(trash: Listed) -> None:
+    assert kept([trash, listed("Work")]) == {"Work"}
+
+
+@pytest.mark.parametrize(
+    "other", [listed("Work"), listed("Drafts"), listed("Sent/Old"), listed("not-spam")]
+)
+def test_h1_where_nobody_says_which_folder_is_the_trash_any_may_be(other: Listed) -> None:
+    assert kept([other, listed("Afval")]) == set()
+
+
+def test_e6_an_archive_and_what_an_admin_names_are_no_trash() -> None:
+    folders = [listed("Archive/2026"), listed("Keep", "\\archive"), listed("Afval")]
+    assert kept(folders) == {"Archive/2026", "Keep"}
+    named = AccountOptions(host="localhost", user="a", password="x", folders=("Work",))
+    assert kept([listed("Work"), listed("Afval")], named) == {"Work"}
+    told = AccountOptions(host="localhost", user="a", password="x", excluded_folders=("Afval",))
+    assert kept([listed("Work"), listed("Afval")], told) == {"Work"}
+
+
 def test_e13_names_are_compared_without_case_and_composition() -> None:
     decomposed = "Entwu\u0308rfe"
     assert places([listed(decomposed)]) == {}

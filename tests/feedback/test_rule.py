@@ -29,6 +29,7 @@ def every_sight() -> list[Sight]:
             label=label,
             same=same,
             hasty=hasty,
+            kept=kept,
         )
         for place, event, was, stays, came, mark, verdict, label, same, hasty in product(
             PLACES,
@@ -42,6 +43,7 @@ def every_sight() -> list[Sight]:
             [False, True],
             [False, True],
         )
+        for kept in (False, True)
     ]
 
 
@@ -91,6 +93,12 @@ def test_k4_another_mail_that_left_proves_nothing() -> None:
 
 def test_a_mail_that_a_program_may_have_moved_is_no_lesson() -> None:
     assert lesson(Sight(place=Place.JUNK, was=Place.INBOX, hasty=True)) is Why.HASTY
+
+
+@pytest.mark.parametrize("was", [Place.JUNK, Place.INBOX])
+def test_h1_a_mail_that_may_have_been_thrown_away_is_no_ham(was: Place) -> None:
+    sight = Sight(place=Place.OTHER, was=was, verdict=Verdict.SPAM, kept=False)
+    assert lesson(sight) is Why.THROWN
 
 
 def test_spam_that_we_put_into_junk_is_no_lesson() -> None:
@@ -167,3 +175,4 @@ def test_every_lesson_by_a_move_left_one_side_whole_and_came_to_the_other() -> N
         else:
             assert s.was in {Place.JUNK, Place.INBOX}
             assert not s.came & Place.JUNK
+            assert s.kept or s.place is Place.INBOX
