@@ -33,8 +33,9 @@ test: $(DEV)  ## run all tests; as root it first installs the servers they talk 
 	@.ci/install-packages tests
 	$(BIN)/pytest $(PYTEST_FLAGS) $(TESTS)
 
-histories: $(DEV)  ## play 10,000 random histories of mailboxes: nobody but a person teaches
-	$(BIN)/python -m tests.feedback.histories_run 10000
+histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on a Dovecot: only people teach
+	nice $(BIN)/python -m tests.feedback.histories_run 10000
+	DOVECOT_HISTORIES=100 $(BIN)/pytest -q -s -p no:randomly tests/e2e/test_feedback_histories.py
 
 year: $(DEV)  ## live a year of 2,000,000 mails, or a SHARE of it: tables, memory and files stay flat
 	$(BIN)/python -m tests.storage.year $(SHARE)
