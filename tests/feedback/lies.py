@@ -14,13 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
 from spamd.feedback.learn import Tally
 from spamd.feedback.mailbox import MailboxError
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.ports import Cursor
+from spamd.ports import Cursor, Parked
+from spamd.sample import Label
 from tests.feedback.fakes import FakeMailboxes
 from tests.feedback.world import Bench, ServerClock, bench_at
 from tests.memory import peak_bytes, settled_bytes
@@ -301,6 +303,8 @@ async def told(stage: str, lie: Lie, *, measured: bool = False) -> Cost:
         for folder in ("INBOX", "Junk"):  # watched before: what is there now came since
             cursor = _cursor(f"alice@127.0.0.1:{server.port}", folder)
             await mailboxes.save(cursor.account, [cursor])
+            if stage == "UID FETCH content":  # a mail is read whole when it is a lesson
+                await mailboxes.park(_lesson(cursor))
         async with bench_at(
             options, options=OPTIONS, mailboxes=mailboxes, reachable=False
         ) as bench:
@@ -325,6 +329,14 @@ async def _waited(bench: Bench) -> None:
         bench.observer.failed("account.lost", error)
     finally:
         await bench.mailbox.close()
+
+
+def _lesson(cursor: Cursor) -> Parked:
+    """Return a mail that is to be learned and could not be read."""
+    return Parked(
+        account=cursor.account, folder=cursor.folder, validity=cursor.validity, uid="1",
+        attempts=0, reason="", time=cursor.time - timedelta(hours=1), label=Label.SPAM,
+    )  # fmt: skip
 
 
 def _cursor(key: str, folder: str) -> Cursor:

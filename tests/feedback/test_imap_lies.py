@@ -47,7 +47,10 @@ async def test_k7_every_lie_ends_in_words_and_in_time(stage: str) -> None:
 
     async def one(lie: Lie) -> Cost:
         async with turns:
-            return await told(stage, lie)
+            cost = await told(stage, lie)
+            for _ in range(2):  # on a busy machine the honest part may take too long
+                cost = cost if cost.lied else await told(stage, lie)
+            return cost
 
     async with asyncio.TaskGroup() as tasks:
         costs = {name: tasks.create_task(one(lie)) for name, lie in LIES.items()}
