@@ -16,12 +16,8 @@ class Values(dict[str, str]):
     tells  they hold a link or something to read
     """
 
-    __slots__ = ("look", "tells")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tells = False
-        self.look: Said | None = None
+    tells = False
+    look: Said | None = None
 
     @classmethod
     def of(cls, values: dict[str, str]) -> "Values":
@@ -35,8 +31,7 @@ class Values(dict[str, str]):
         """Work out `look` once the attributes are complete."""
         self.tells = tells
         if not _LOOKING.isdisjoint(self):
-            get = self.get
-            self.look = (*[get(name) for name in _LOOKS], "" if "href" in self else None)
+            self.look = (*map(self.get, _LOOKS), "" if "href" in self else None)
 
 
 _LOOKING = frozenset({*_LOOKS, "href"})

@@ -98,9 +98,14 @@ def _at_least(value: Value | None, size: float, context: Context) -> bool:
     return px is not None and px >= _CUT_PX
 
 
+_PLACED = elements.names("margin-left margin-top left right top transform translate")
+
+
 def _is_off_screen(
     said_of: dict[str, Value], tag: str, size: float, box: Box, context: Context
 ) -> bool:
+    if _PLACED.isdisjoint(said_of):
+        return False
     position = said_of.get("position")
 
     def px(name: str, whole: float = WIDTH_PX) -> float:

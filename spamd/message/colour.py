@@ -174,4 +174,4 @@ def over(colour: Colour, behind: Colour) -> Colour:
 
 def distance(one: Colour, other: Colour) -> float:
     """Return the greatest difference of the two in a channel."""
-    return max(abs(a - b) for a, b in zip(one[:3], other[:3], strict=True))
+    return max(abs(one[0] - other[0]), abs(one[1] - other[1]), abs(one[2] - other[2]))

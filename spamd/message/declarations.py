@@ -103,28 +103,27 @@ def parse(text: str) -> tuple[Declaration, ...]:
     found: list[Declaration] = []
     for piece in pieces:
         name, colon, value = piece.partition(":")
-        if colon:
-            _add(found, unescaped(name).strip(), value.strip())
+        if not colon:
+            continue
+        name = (unescaped(name) if "\\" in name else name).strip()
+        if name[:2] == "--" or (name := name.lower()) in _RULES:
+            _add(found, name, value)
     return tuple(found)
 
 
 def _add(found: list[Declaration], name: str, value: str) -> None:
-    variable = name.startswith("--")
-    name = name if variable else name.lower()
-    rule = _RULES.get(name)
-    if rule is None and not variable:
-        return
-    value = unescaped(value).lower()
+    value = unescaped(value.strip()).lower()
     important = False
     if "!" in value:
         value, _, mark = value.rpartition("!")
         if mark.strip() != "important":
             return
         important, value = True, value.strip()
-    if rule is None or "var(" in value:
+    if name not in _RULES or "var(" in value:
         found.append(Declaration(name, value, important))
         return
-    found += [Declaration(each, what, important) for each, what in said(name, value)]
+    for each, what in said(name, value):
+        found.append(Declaration(each, what, important))
 
 
 def said(name: str, value: str) -> list[tuple[str, Value]]:

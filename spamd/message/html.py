@@ -153,23 +153,22 @@ class _Scan:
         while (at := find("<", position)) >= 0:
             if at > position:
                 self._text(source[position:at])
-            sign = source[at + 1 : at + 2]
             nodes -= 1
             if nodes < 0:
                 self.cut = True
                 self._text(_STRIP.sub(" ", source[at:]))
                 return
-            if sign.isalpha() or sign == "/":
-                match = match_tag(source, at, at + _TAG_CHARS) if at < last else None
-                if match is not None:
-                    name, attributes = match.groups()
-                    position = self._tag(name.lower(), attributes, match.end(), closes=sign == "/")
-                    continue
-            elif sign not in ("!", "?"):
+            if at < last and (match := match_tag(source, at, at + _TAG_CHARS)) is not None:
+                name, attributes = match.groups()
+                closes = source[at + 1] == "/"
+                position = self._tag(name.lower(), attributes, match.end(), closes=closes)
+                continue
+            sign = source[at + 1 : at + 2]
+            if sign.isalpha() or sign in ("/", "!", "?"):
+                position = self._odd(at, sign)
+            else:
                 self._text("<")
                 position = at + 1
-                continue
-            position = self._odd(at, sign)
         if position < len(source):
             self._text(source[position:])
 
@@ -317,7 +316,7 @@ class _Scan:
         self.sheets.add(content)
         if self.sheets.any:
             self.late = self.late or self.tree.begun
-            self.tree.merge("html", _NO_VALUES)
+            self.tree.restyle()
 
 
 def _literal(text: str) -> str:

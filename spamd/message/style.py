@@ -13,6 +13,7 @@ from typing import NamedTuple
 from spamd.message.box import Box, is_gone
 from spamd.message.colour import BLACK, UNKNOWN, WHITE, Colour, distance, over
 from spamd.message.declarations import UNSET, Length, Move, Value
+from spamd.message.elements import names
 from spamd.message.lengths import FAR_PX, ROOT_PX, WIDTH_PX, Context
 
 NEAR = 24  # of 255 in each channel: nobody reads text that close to its background
@@ -70,10 +71,11 @@ def styled(above: Style, tag: str, said_of: dict[str, Value], context: Context, 
     size = _font_size(above, said_of.get("font-size"), context)
     inline = box.inline
     gone = above.gone or box.display == "none" or is_gone(said_of, tag, size, box, context)
-    alpha = above.alpha * _number(said_of.get("opacity")) * _number(said_of.get("filter"))
-    scale = above.scale * _number(said_of.get("zoom"))
-    if not inline:
-        for name in ("transform", "scale"):
+    alpha, scale = above.alpha, above.scale
+    if not _RARE.isdisjoint(said_of):
+        alpha *= _number(said_of.get("opacity")) * _number(said_of.get("filter"))
+        scale *= _number(said_of.get("zoom"))
+        for name in () if inline else ("transform", "scale"):
             if isinstance(move := said_of.get(name), Move):
                 scale *= move.scale
     colour = _colour(above.colour, said_of)
@@ -90,6 +92,9 @@ def styled(above: Style, tag: str, said_of: dict[str, Value], context: Context, 
     if style == above:
         return above
     return style._replace(hidden=True) if _is_hidden(style) else style
+
+
+_RARE = names("opacity filter zoom transform scale")
 
 
 def _number(value: Value | None) -> float:

@@ -22,6 +22,7 @@ _NOTHING = Values()
 
 
 _HEAD, _TABLE_OWN, _UNPUSHED, _ROOT, _FORMATTING, _MARKED = 1, 2, 4, 8, 16, 32
+_LISTED = _FORMATTING | _MARKED
 _SETS = {
     _HEAD: elements.HEAD,
     _TABLE_OWN: elements.TABLE_OWN,
@@ -112,7 +113,7 @@ class Tree:
             return self._node(tag, tag, values, top)
         node = self._node(tag, f"{tag}\0{tag}" if flags & _ROOT else tag, values, top)
         if not (empty and node.foreign):
-            self._push(node)
+            self._push(node, flags)
         return node
 
     def _note_beginning(self, tag: str) -> None:
@@ -123,7 +124,7 @@ class Tree:
     def _in_head(self, tag: str, values: Values) -> Node:
         node = self._node(tag, tag, values, self._head)
         if tag == "template":
-            self._push(node)
+            self._push(node, _MARKED)
         return node
 
     def end(self, tag: str) -> Node | None:
@@ -159,20 +160,25 @@ class Tree:
         if tag == "head":
             return
         node = self.stack[0 if tag == "html" else 1]
-        node.values = Values.of(values | node.values)
-        if self.begun and node.values.look is not None:
-            self.merged[tag] = node.values
-        self._styled(self.stack[0])
-        self._restyle(1)
+        if values:
+            node.values = Values.of(values | node.values)
+            if self.begun and node.values.look is not None:
+                self.merged[tag] = node.values
+            self.restyle()
         if tag == "body":
             self.begun = self.solid = True
+
+    def restyle(self) -> None:
+        """Work out anew how all open elements are shown."""
+        self._styled(self.stack[0])
+        self._restyle(1)
 
     def _node(self, tag: str, name: str, values: Values, parent: Node | None) -> Node:
         """Make an element and work out how it is shown."""
         node = Node(tag, name, values, parent)
-        nodes = self._nodes
-        if self._after and len(nodes) < len(self._after):
-            node.after = self._after[len(nodes)]
+        nodes, after = self._nodes, self._after
+        if after and len(nodes) < len(after):
+            node.after = after[len(nodes)]
         nodes.append(node)
         if tag != name:
             node.foreign = True
@@ -200,17 +206,18 @@ class Tree:
         found.reverse()
         return found
 
-    def _push(self, node: Node) -> None:
-        name = node.name
+    def _push(self, node: Node, flags: int) -> None:
+        name, counts = node.name, self.counts
         self.stack.append(node)
-        self.counts[name] = self.counts.get(name, 0) + 1
-        flags = _FLAGS.get(name, 0)
+        counts[name] = counts.get(name, 0) + 1
+        if not flags & _LISTED:
+            return
         if flags & _FORMATTING:
             formatting = self.formatting
             formatting.append(node)
             if len(formatting) > _FORMATTING_MAX:
                 del formatting[0]
-        elif flags & _MARKED:
+        else:
             self.formatting.append(None)
 
     def pop(self) -> Node:
@@ -381,7 +388,7 @@ class Tree:
             return None
         node = self._node(tag, f"{kind}\0{tag}", values, top)
         if not empty:
-            self._push(node)
+            self._push(node, 0)
         return node
 
     def _end_foreign(self, tag: str) -> tuple[bool, Node | None]:

@@ -9,10 +9,10 @@ _VALUE_CHARS = 400
 
 def says_variables(said_of: dict[str, Value]) -> bool:
     """Tell whether something is said of variables, or by them."""
-    return any(
-        name[:2] == "--" or (isinstance(value, str) and "var(" in value)
-        for name, value in said_of.items()
-    )
+    for name, value in said_of.items():  # a loop: a generator takes three times as long
+        if name[:2] == "--" or (isinstance(value, str) and "var(" in value):
+            return True
+    return False
 
 
 def with_variables(
