@@ -61,7 +61,7 @@ class Selector(NamedTuple):
 
 _MAX_CHARS = 2_000
 _MAX_LISTED = 60
-_IDENT = r"(?:[-\w\u0080-\U0010ffff]|\\[0-9a-fA-F]{1,6}[ \t\n]?|\\[^\n])++"
+_IDENT = r"(?>(?:[-\w\u0080-\U0010ffff]|\\[0-9a-fA-F]{1,6}[ \t\n]?|\\[^\n])+)"
 _PART = re.compile(
     rf"(?P<combinator>\s*+[>+~]\s*+|\s++)|(?P<tag>\*|{_IDENT})|\.(?P<class>{_IDENT})|\#(?P<id>{_IDENT})"
     rf"|\[\s*+(?P<attribute>{_IDENT})\s*+(?:(?P<operator>[~|^$*]?=)\s*+"

@@ -140,6 +140,7 @@ SLACK = {
     "in motion": "a marquee is only now and then in sight",
     "place": "where short text ends up depends on the widths of everything",
     "outlook": "mso-hide hides in Outlook alone",
+    "has": ":has() asks for what stands inside, which a scanner meets behind its element",
 }
 """Why words that only we show may be there, each reason with its explanation.
 
@@ -154,6 +155,8 @@ def reason(source: str, page: Page, found: Difference) -> str | None:
         return "never closed"
     if "<marquee" in text:
         return "in motion"
+    if ":has(" in text:
+        return "has"
     if "left:-100px" in text or ("-9999px" in text and "<span" in text and found.ours == ["four"]):
         return "place"
     return None
