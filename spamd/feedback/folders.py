@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 from spamd.feedback.mailbox import Folder, Role
@@ -217,7 +218,8 @@ def _last(folder: Listed) -> str:
     return folder.name.rpartition(folder.delimiter)[2] if folder.delimiter else folder.name
 
 
-def _plain_names(names: Sequence[str]) -> frozenset[str]:
+@lru_cache(maxsize=256)  # the same few settings at each look at each account
+def _plain_names(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(_plain(name) for name in names)
 
 

@@ -343,13 +343,14 @@ class People:
             found += sum(copy.mail.number == number for copy in lying)
         return found
 
-    def _folders(self, number: int) -> set[str]:
-        mail = self.mails[number]
-        return {
-            box.name
-            for box in list(self.server.boxes.values())
-            if any(copy.mail is mail for copy in self.server.synced(box.name).copies.values())
-        }
+    def _lying(self) -> dict[int, set[str]]:
+        """Return which folders each mail lies in."""
+        found: dict[int, set[str]] = {number: set() for number in self.mails}
+        for box in list(self.server.boxes.values()):
+            for copy in self.server.synced(box.name).copies.values():
+                if copy.mail is self.mails.get(copy.mail.number):
+                    found[copy.mail.number].add(box.name)
+        return found
 
     def _touch(self, number: int) -> None:
         self._doubt(number, "moved or changed again before we looked")

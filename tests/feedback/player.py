@@ -141,7 +141,7 @@ class Player(People):
         if whole:
             self._inside = touched
             before = {number: self._lay.get(number, set()) for number in touched}
-            self._lay = {number: self._folders(number) for number in self.mails}
+            self._lay = self._lying()
             for number in before.keys() & self._lay.keys():
                 self._lay[number] |= before[number]  # it may have been seen before or after that
             for noted in (self._gone, self._foreign, self._upset):
