@@ -202,7 +202,8 @@ class ImapMailbox:
         uids = self._session.uids(folder.raw, 1 if again else start.next_uid, status)
         next_uid = max([status.next_uid, start.next_uid, *(uid + 1 for uid in uids[-1:])])
         marks = self._marks(folder, status)
-        marked = [] if again or fresh else _newly_marked(start, marks)
+        told = folder.place is not Place.OTHER or bool(start.modseq and status.modseq)
+        marked = _newly_marked(start, marks) if told and not (again or fresh) else []
         whole = [str(uid) for uid in uids] if len(uids) == status.messages else None
         there: Sequence[str] | None = whole
         agrees = fresh or again or start.messages + len(uids) == status.messages

@@ -139,6 +139,21 @@ async def test_h1_spam_thrown_into_a_trash_of_an_unknown_name_is_no_ham(*, told:
         assert sorted(here.taught()) == ([(2, Label.HAM), (4, Label.HAM)] if told else [])
 
 
+async def test_k4_a_mark_that_nobody_looked_for_when_it_was_set_is_no_lesson() -> None:
+    async with scene(replace(PLAIN, modseq=False)) as here:
+        await here.look()
+        here.come(1, 2, folder="Work")
+        here.player.clock.seconds -= 60
+        await here.look()
+        copies = here.box("Work").copies
+        next(iter(copies.values())).flags.add("$Junk")  # a rule of a mail program
+        await here.look()
+        await here.look()
+        here.move(2, "Work", "Afval")
+        await here.look()
+        assert here.taught() == []
+
+
 async def test_mail_that_lay_long_before_a_restart_was_not_moved_in_haste() -> None:
     async with scene() as here:
         here.come(1, folder="Work")
