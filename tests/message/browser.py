@@ -115,7 +115,7 @@ def difference(painted: Painted, text: str) -> Difference:
 
 def _join(whole: Counter[str], parts: Counter[str]) -> None:
     """Take out words of one side that are two or more words of the other, put together."""
-    for word in list(whole):
+    for word in list(whole.elements()):
         rest = word
         used: list[str] = []
         while rest:
@@ -132,7 +132,9 @@ def _join(whole: Counter[str], parts: Counter[str]) -> None:
             parts.subtract(used)
             for each in [each for each in parts if parts[each] <= 0]:
                 del parts[each]
-            del whole[word]
+            whole[word] -= 1
+            if not whole[word]:
+                del whole[word]
 
 
 SLACK = {
