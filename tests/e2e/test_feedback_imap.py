@@ -1,5 +1,6 @@
 """The whole loop on real servers: SMTP in, LMTP to Dovecot, a person moves it, the next counts."""
 
+import json
 import subprocess
 import sys
 import time
@@ -109,7 +110,7 @@ def test_a_rescue_from_junk_is_learned_as_scanned_and_can_be_taken_back(
 ) -> None:
     daemon = start()
     wait_until(lambda: daemon.events("account.opened"), what="the account is watched")
-    untouched = spamd(daemon, "status", "--json")
+    untouched = corpus(daemon)
     daemon.send(strange(1))
     identity = str(delivered(daemon.dovecot, "wombat 1")[0]["X-Spam-Id"])
     wait_until(lambda: daemon.settled(1), what="it is seen where it lies")
@@ -122,7 +123,13 @@ def test_a_rescue_from_junk_is_learned_as_scanned_and_can_be_taken_back(
         wait_until(lambda: daemon.lessons()[-1][0] == "ham", what="the correction")
     assert len(daemon.lessons()) == 1
     spamd(daemon, "forget", identity)
-    assert spamd(daemon, "status", "--json") == untouched
+    assert corpus(daemon) == untouched
+
+
+def corpus(daemon: Daemon) -> object:
+    """Return what status says, without how the accounts fare at the moment."""
+    said = json.loads(spamd(daemon, "status", "--json"))
+    return {name: value for name, value in said.items() if name != "accounts"}
 
 
 def test_feedback_once_catches_up_with_what_happened_while_nobody_watched(
