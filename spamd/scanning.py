@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a command that scans needs nothing else of the ports
     from spamd.message.envelope import Envelope
     from spamd.ports import Clock, Observer, ScanLog
 
-INLINE_BYTES = 32 * 1024
+INLINE_BYTES = 16 * 1024
 """Up to this size features are extracted on the event loop: the worst that was found takes 25 ms.
 Larger messages go to a helper process: a thread would hold the interpreter lock all the same."""
 

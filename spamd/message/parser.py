@@ -23,7 +23,7 @@ from spamd.message.limits import Limits
 from spamd.message.markup import fields_start
 from spamd.message.mime import PLAIN, ContentType
 from spamd.message.part import (
-    FIELD,
+    FIELD_AT,
     Field,
     Part,
     came_with,
@@ -199,7 +199,7 @@ class _Walk:
 
     def _header(self, position: int, *, of_message: bool) -> tuple[tuple[Field, ...], int]:
         """Return the fields from `position` on and where the body starts."""
-        data, match_field = self.data, FIELD.match
+        data, match_field = self.data, FIELD_AT.match
         stop = min(len(data), position + self.limits.header_bytes)
         fields: list[Field] = []
         while (match := match_field(data, position, stop)) or (

@@ -14,7 +14,7 @@ from spamd.message.mime import PLAIN, ContentType, content_type, disposition_par
 from spamd.message.transfer import Encoding, encoding_of, transfer_decode
 
 _NO_SIGNS = rb"(?>(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|[\x00-\x08\x0b\x0c\x0e-\x1f])*)"
-FIELD = re.compile(_NO_SIGNS + rb"([!-9;-~]++)[ \t]*+:([^\n]*+(?>(?:\n[ \t][^\n]*+)*))\n?")
+FIELD_AT = re.compile(_NO_SIGNS + rb"([!-9;-~]++)[ \t]*+:([^\n]*+(?>(?:\n[ \t][^\n]*+)*))\n?")
 """A header field, maybe behind signs that no name can hold: a byte order mark, a NUL."""
 
 _STRAYS = rb"(?:(?!--)[^\n]++\n){1,20}?(?=" + _NO_SIGNS

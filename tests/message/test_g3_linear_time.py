@@ -83,12 +83,6 @@ def worst(
     def as_subject(text: str) -> Any:
         return text.encode("utf-8", "replace") if isinstance(pattern.pattern, bytes) else text
 
-    growth, grown = 0.0, ""
-    sizes = linear.texts(pattern, linear.SIZE), linear.texts(pattern, 4 * linear.SIZE)
-    for small, large in zip(*map(linear.distinct, sizes), strict=False):
-        ratio = linear.growth(attempt, as_subject(small), as_subject(large))
-        if ratio > growth:
-            growth, grown = ratio, large[:60]
     longest, long = 0.0, ""
     for short in linear.distinct(linear.short_texts(pattern)):
         subject = as_subject(short)
@@ -97,6 +91,16 @@ def worst(
             seconds = linear.cpu_s(attempt, subject, 5)
         if seconds > longest:
             longest, long = seconds, short
+        if longest > linear.SHORT_S:
+            return 0.0, "", longest, long  # a longer text may take for ever
+    growth, grown = 0.0, ""
+    sizes = linear.texts(pattern, linear.SIZE), linear.texts(pattern, 4 * linear.SIZE)
+    for small, large in zip(*map(linear.distinct, sizes), strict=False):
+        ratio = linear.growth(attempt, as_subject(small), as_subject(large))
+        if ratio > growth:
+            growth, grown = ratio, large[:60]
+        if growth > linear.GROWTH:
+            break
     return growth, grown, longest, long
 
 
@@ -118,15 +122,13 @@ def test_g3_a_pattern_takes_time_in_proportion_to_the_text(place: str) -> None:
         r"(?=.{4,20}$)[A-Za-z]+[0-9]+(?:[A-Za-z]+[0-9]*)+$",
         r"(?:.*,){5}P",
         r"<[^>]*>",
-        r"x-(?:.*spam|.*virus).*scan",
         rb"From .*\d\d:\d\d.*\d{4}z",
     ],
 )
 def test_g3_a_pattern_that_is_not_linear_is_found(pattern: str | bytes) -> None:
     compiled: re.Pattern[Any] = re.compile(pattern)
-    found = [
-        worst(compiled, attempt) for attempt in (compiled.search, compiled.match, compiled.findall)
-    ]
+    ways = (compiled.match, compiled.search, compiled.findall)
+    found = (worst(compiled, attempt) for attempt in ways)
     assert any(
         growth > linear.GROWTH or longest > linear.SHORT_S for growth, _, longest, _ in found
     )

@@ -74,7 +74,7 @@ async def test_whoever_asks_for_words_again_and_again_reads_them_all_in_the_end(
 
 async def test_d27_the_url_is_shown_without_its_password() -> None:
     database = Database(DatabaseOptions(url="postgresql://spamd:geheim@db.example/spamd"))
-    assert database.shown == "postgresql://spamd:***@db.example/spamd"
+    assert database.shown == "postgresql://spamd:********@db.example/spamd"
     assert Database(DatabaseOptions(url="sqlite:///a.db")).shown == "sqlite:///a.db"
 
 
