@@ -44,7 +44,7 @@ READ_BYTES = 64 * 1024
 
 _NEWS = re.compile(rb"\* (?:\d{1,10} (?:EXISTS|EXPUNGE)|VANISHED)\b", re.IGNORECASE)
 _CHANGE = re.compile(rb"\* \d{1,10} FETCH\b", re.IGNORECASE)
-_FLAGS = re.compile(rb"\bFLAGS \(([^)]*)\)", re.IGNORECASE)
+_FLAGS = re.compile(rb"\bFLAGS \(([^()]*+)\)", re.IGNORECASE)
 _LESSONS = {b"$junk", b"$notjunk"}
 _BYE = re.compile(rb"\* BYE\b", re.IGNORECASE)
 

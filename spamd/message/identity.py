@@ -53,7 +53,9 @@ _FOOTER = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(
-    rb"([\w.+-]+)@([\w.-]+)|//([\w.-]+)/(?:[\w-]+/)+([\w+-]+)|([\w.+-]+) mailing", re.IGNORECASE
+    rb"(?<![\w.+-])([\w.+-]++)@([\w.-]++)|//([\w.-]++)/(?:[\w-]++/)+([\w+-]++)"
+    rb"|(?<![\w.+-])([\w.+-]++) mailing",
+    re.IGNORECASE,
 )
 _EMPTY_LINE = re.compile(rb"(?:\r?\n|\r(?!\n))(?:\r?\n|\r(?!\n))")
 CUT = "message cut"

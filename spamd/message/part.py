@@ -60,7 +60,10 @@ def strays_at(data: bytes, position: int, stop: int, *, of_message: bool) -> int
     """Return where the fields go on behind lines that are none, 0 where they don't."""
     if position >= stop or data[position] == 10:
         return 0
-    strays = (_MESSAGE_STRAYS if of_message else _PART_STRAYS).match(data, position, stop)
+    if of_message:
+        strays = _MESSAGE_STRAYS.match(data, position, stop)
+    else:
+        strays = _PART_STRAYS.match(data, position, stop)
     return 0 if strays is None else strays.end()
 
 

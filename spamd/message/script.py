@@ -55,8 +55,7 @@ def _ranges(wanted: Iterable[object], start: int) -> str:
     """
     flags = bytes(map(bool, wanted))
     return "".join(
-        f"{chr(start + run.start())}-{chr(start + run.end() - 1)}"
-        for run in re.finditer(b"\1+", flags)
+        f"{chr(start + run.start())}-{chr(start + run.end() - 1)}" for run in _ONES.finditer(flags)
     )
 
 
@@ -67,7 +66,8 @@ SPACELESS = (  # the body of a character class
 )
 """Letters and marks of scripts that put no spaces between words."""
 
-is_spaceless = re.compile(f"[{SPACELESS}]").match
+_SPACELESS_SIGN = re.compile(f"[{SPACELESS}]")
+is_spaceless = _SPACELESS_SIGN.match
 _INNER_STOP = re.compile(rb"\.(?<=[0-9]\.)(?=[0-9])")
 _INNER_COMMA = re.compile(rb",(?<=[0-9],)(?=[0-9])")
 _KEPT = {**{ord(sign): ord(sign) for sign in "$!'-"}, 1: ord("."), 2: ord(",")}
@@ -93,13 +93,14 @@ _EXPANDED = 1_000  # signs that NFKC may make of a short text; of a long one twi
 _COMMON = "aAI0123456789$!"  # words of one letter, and signs
 _is_dashed = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]").fullmatch
 _RUN = re.compile(r"[A-Za-z]{4,25}")
+_ONES = re.compile(b"\1+")
 
 
 @cache
 def _word() -> re.Pattern[str]:
     """Return the pattern of a word; made when the first text needs it, as that takes 20 ms."""
     signs = "".join(map(chr, range(0x80, 0x10000)))
-    spaced = re.sub(f"[{SPACELESS}]", " ", signs)
+    spaced = _SPACELESS_SIGN.sub(" ", signs)
     wanted = [unicodedata.category(sign)[0] in "LMN" for sign in spaced]
     letters = "A-Za-z0-9$!€£¥" + _ranges(wanted, 0x80)
     return re.compile(

@@ -112,7 +112,9 @@ def received(arrived: bytes) -> bytes:
     above, _, rest = text.partition(
         b"Received: from client.test ([127.0.0.1])\n\tby mx.test (spamd)"
     )
-    return above + rest[rest.index(b"\n", rest.index(b"\nX-Spam-Id: ") + 1) + 1 :]
+    body = rest[rest.index(b"\n", rest.index(b"\nX-Spam-Id: ") + 1) + 1 :]
+    # Indented lines in front of all fields would continue our last one: an empty field takes them.
+    return above + (body.removeprefix(b"X-Front:\n") if body[9:10] in (b" ", b"\t") else body)
 
 
 async def relayed(talk: Talk, hop: ScriptedNextHop, path: Path, raw: bytes) -> None:

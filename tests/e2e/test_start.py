@@ -74,7 +74,8 @@ def test_j4_the_daemon_waits_for_a_database_that_does_not_answer_and_takes_mail_
     daemon.start()
     send(daemon)
     wait_until(lambda: verdicts(daemon) == ["unscanned"], what="the mail goes on")
-    assert [event["job"] for event in daemon.events("storage.lost")] == ["start"] * workers
+    wait_until(lambda: len(daemon.events("storage.lost")) == workers, what="each worker says so")
+    assert {event["job"] for event in daemon.events("storage.lost")} == {"start"}
     server.start()
     wait_until(
         lambda: len(daemon.events("storage.regained")) == workers, what="the database is found"
