@@ -31,13 +31,13 @@ def meant(content: bytes) -> bytes:
 
 
 def _without_ours(lines: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the lines but those before the first empty one that may pass for a field of ours."""
     ours = False
     header = True
-    for number, line in enumerate(lines):
+    for line in lines:
+        header = header and line != b"\n"
         if header and not line.startswith((b" ", b"\t")):
             ours = line.lower().startswith(b"x-spam-")
-            field = re.match(rb"[!-9;-~]+[ \t]*:", line)
-            header = bool(field) or (number == 0 and line.startswith((b"From ", b">From ")))
         if not (header and ours):
             yield line
 
