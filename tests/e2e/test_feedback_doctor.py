@@ -196,6 +196,8 @@ async def test_a_clock_that_is_off_is_found(daemon: Callable[..., Daemon]) -> No
         bayes=BayesOptions(),
         clock=WallClock(),
     )
+    account = account_of(server, "alice")
+    hands = ImapHands(account, FeedbackOptions(), login="alice", key=account.key)
     try:
         doctor = Doctor(
             Setup(
@@ -209,7 +211,7 @@ async def test_a_clock_that_is_off_is_found(daemon: Callable[..., Daemon]) -> No
             ),
             Instruments(
                 mailboxes=store.mailboxes,
-                window_s=0,
+                window_s=FeedbackOptions().rule_window_s,
                 history=store.scans,
                 leases=store.leases,
                 trainer=Trainer(
@@ -217,7 +219,7 @@ async def test_a_clock_that_is_off_is_found(daemon: Callable[..., Daemon]) -> No
                 ),
                 clock=Yesterday(),
             ),
-            [ImapHands(account_of(server, "alice"), FeedbackOptions(), login="alice", key="alice")],
+            [hands],
             watched=True,
         )
         findings: list[Finding] = [finding async for finding in doctor.examine()]
@@ -226,3 +228,4 @@ async def test_a_clock_that_is_off_is_found(daemon: Callable[..., Daemon]) -> No
     warning = next(finding for finding in findings if finding.step == "clock")
     assert warning.state is State.WARNING
     assert "NTP" in warning.cure
+    assert findings[-1].step == "taken back", findings
