@@ -10,13 +10,10 @@ import asyncio
 import contextlib
 import itertools
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
-from typing import Self
 
 from spamd.feedback.learn import Tally
 from spamd.feedback.mailbox import MailboxError
@@ -24,6 +21,7 @@ from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.ports import Cursor, Parked
 from spamd.sample import Label
 from tests.feedback.fakes import FakeMailboxes
+from tests.feedback.scripted import ImapPeer
 from tests.feedback.world import Bench, ServerClock, bench_at
 from tests.memory import peak_bytes, settled_bytes
 
@@ -193,52 +191,17 @@ def _drip_for_ever(line: bytes) -> Iterator[bytes]:
         yield line
 
 
-class LyingImap:
+class LyingImap(ImapPeer):
     """Honest but for one stage; `commands` holds what was asked, by stage."""
 
     def __init__(self, stage: str, lie: Lie) -> None:
+        super().__init__()
         self._stage = stage
         self._lie = lie
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
         self.commands: list[bytes] = []
         self.lied = 0
-        self._sockets: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._serve, daemon=True)]
 
-    def __enter__(self) -> Self:
-        self._threads[0].start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for one in self._sockets:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(5)
-            assert not thread.is_alive()
-        for one in self._sockets:
-            one.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._sockets.append(client)
-            thread = threading.Thread(target=self._talk, args=(client,), daemon=True)
-            self._threads.append(thread)
-            thread.start()
-
-    def _talk(self, client: socket.socket) -> None:
+    def talk(self, client: socket.socket) -> None:
         idle = b""
         with contextlib.suppress(OSError), client.makefile("rb") as lines:
             if not self._answer(client, "greeting", b"*", b""):

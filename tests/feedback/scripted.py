@@ -11,14 +11,12 @@ Answer = Callable[[str, str], list[str] | None]
 """From a tag and the rest of a command line to the lines to send; None hangs up."""
 
 
-class ScriptedImap:
-    """Greets, then answers each line by `answer`; `lines` holds what clients sent."""
+class ImapPeer:
+    """A server on a port of its own: each connection is talked to in a thread (`talk`)."""
 
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
+    def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self.lines: list[str] = []
         self.connections = 0
         self._threads = [threading.Thread(target=self._serve, daemon=True)]
         self._sockets: list[socket.socket] = []
@@ -38,9 +36,15 @@ class ScriptedImap:
         for one in self._sockets:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-            one.close()
         for thread in self._threads:
             thread.join(5)
+            assert not thread.is_alive()
+        for one in self._sockets:
+            one.close()
+
+    def talk(self, client: socket.socket) -> None:
+        """Talk to one client until it goes or we do."""
+        raise NotImplementedError
 
     def _serve(self) -> None:
         while True:
@@ -50,11 +54,20 @@ class ScriptedImap:
                 return
             self.connections += 1
             self._sockets.append(client)
-            thread = threading.Thread(target=self._talk, args=(client,), daemon=True)
+            thread = threading.Thread(target=self.talk, args=(client,), daemon=True)
             self._threads.append(thread)
             thread.start()
 
-    def _talk(self, client: socket.socket) -> None:
+
+class ScriptedImap(ImapPeer):
+    """Greets, then answers each line by `answer`; `lines` holds what clients sent."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self._answer = answer
+        self.lines: list[str] = []
+
+    def talk(self, client: socket.socket) -> None:
         try:
             client.sendall(b"* OK scripted\r\n")
             with client.makefile("rb") as lines:
