@@ -309,13 +309,3 @@ def add_gram_changes(table: NDArray[np.int32], blob: bytes) -> None:
     """Add a difference to a gram table in place."""
     changes = np.frombuffer(blob, GRAM_CHANGE)
     table[changes["slot"]] += changes["step"]
-
-
-def encode_grams(table: NDArray[np.int32]) -> bytes:
-    """Return a gram table as bytes; nearly all of a young one is zero, and packs to nothing."""
-    return zlib.compress(table.astype("<i4").tobytes(), 1)
-
-
-def decode_grams(blob: bytes) -> NDArray[np.int32]:
-    """Return what `encode_grams` was given."""
-    return np.frombuffer(zlib.decompress(blob), "<i4").astype(np.int32)

@@ -308,10 +308,21 @@ STRANGERS = [
 ]
 
 
+def tells_apart(template: str, address: bytes) -> bool:
+    """Tell whether a template has another folder for an address than for ann@y.test."""
+    of_ann = address.endswith(b"ann@elsewhere.test>") or address.startswith(b"<ann@y.test")
+    return not (template.startswith("{local}") and of_ann)
+
+
 @pytest.mark.parametrize(
-    "template", ["{domain}/{local}", "{address}", "{local}", "{local}/Maildir"]
+    ("template", "address"),
+    [
+        (template, address)
+        for template in ("{domain}/{local}", "{address}", "{local}", "{local}/Maildir")
+        for address in STRANGERS
+        if tells_apart(template, address)
+    ],
 )
-@pytest.mark.parametrize("address", STRANGERS)
 async def test_k15_no_folder_is_made_for_a_recipient_who_has_none(
     tmp_path: Path, template: str, address: bytes
 ) -> None:
@@ -321,10 +332,6 @@ async def test_k15_no_folder_is_made_for_a_recipient_who_has_none(
     for mark, value in known.items():
         owner = owner.replace(mark, value)
     (root / owner).mkdir(parents=True)
-    if template.startswith("{local}") and address.endswith(b"ann@elsewhere.test>"):
-        pytest.skip("the template does not tell domains apart")
-    if template.startswith("{local}") and address.startswith(b"<ann@y.test"):
-        pytest.skip("likewise")
     before = everything(tmp_path)
     async with relay(f"maildir://{root}/{template}") as running:
         talk = await running.talk()
