@@ -87,13 +87,14 @@ def train(
     from spamd.cli.opened import Targets, refuse_terminal
 
     refuse_terminal(context, paths)
-    if not yes and mailboxes.extent(paths, mailboxes.MANY_FILES).files > mailboxes.MANY_FILES:
+    extent = mailboxes.extent(paths, mailboxes.MANY_FILES)
+    if not yes and extent.files > mailboxes.MANY_FILES:
         many = f"there are more than {mailboxes.MANY_FILES:,} files in {' '.join(paths)}"
         if not sys.stdin.isatty():
             raise UsageProblem(f"{many}; say --yes if all of them are mail", context)
         typer.confirm(f"{printable(many).capitalize()}. Teach all as {label}?", abort=True)
     wanted = Targets(paths=paths, ids=[], digests=[])
-    return awaited(_train(session(context), label, wanted, as_json=as_json))
+    return awaited(_train(session(context), label, wanted, extent, as_json=as_json))
 
 
 def retrain(
@@ -114,10 +115,13 @@ def retrain(
 
     refuse_terminal(context, names)
     wanted = targets(names)
-    return awaited(_train(session(context), label, wanted, as_json=as_json))
+    extent = mailboxes.extent(wanted.paths, mailboxes.MANY_FILES)
+    return awaited(_train(session(context), label, wanted, extent, as_json=as_json))
 
 
-async def _train(here: Session, label: str, wanted: "Targets", *, as_json: bool) -> int:
+async def _train(
+    here: Session, label: str, wanted: "Targets", extent: mailboxes.Extent, *, as_json: bool
+) -> int:
     from spamd.cli.extraction import extracted
     from spamd.cli.opened import opened, remembered
 
@@ -126,8 +130,7 @@ async def _train(here: Session, label: str, wanted: "Targets", *, as_json: bool)
         kept = await remembered(store, wanted)
         mails = mailboxes.mail_only(mailboxes.read(wanted.paths))
         found = extracted(mails, here.settings.tokenizer, packed=True)
-        size = mailboxes.extent(wanted.paths, mailboxes.MANY_FILES).size_bytes
-        with progress("learning", size) as advance:
+        with progress("learning", extent.size_bytes) as advance:
             tally = await _teach(store, here.settings, label, chain(kept, found), advance)
         after = await store.totals()
         place = store.database.shown
