@@ -18,7 +18,6 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from spamd.feedback.evidence import DATE_S, Judge
 from spamd.feedback.folders import MOST_LISTED
@@ -44,6 +43,7 @@ from spamd.ports import (
     Mailboxes,
     Observer,
     Place,
+    Sighting,
 )
 from spamd.sample import Label
 
@@ -105,6 +105,7 @@ class Watcher:
         self._wait_in: Folder | None = None
         self._reader = Reader(mailbox, self._lot, options)
         self._left_out = False
+        self._began = clock.now()
         self._young: dict[str, float] = {}
         self._again: dict[str, list[Seen]] = {}
 
@@ -168,7 +169,7 @@ class Watcher:
             TemporaryError: the database did.
         """
         tally = Tally()
-        began = self._clock.now()
+        self._began = self._clock.now()
         self._reader.whole, self._again = True, {}
         folders = self._first(await self._mailbox.folders())
         self._wait_in = folders[0] if folders else None
@@ -180,7 +181,7 @@ class Watcher:
             await self._read(batch, sights, tally)
         self._lot.chunk = self._options.chunk
         await self._decide(sights, tally)
-        await self._remember(sights, began)
+        await self._remember(sights)
         self._survey.looked = True
         if tally.examined:
             self._observer.happened(
@@ -248,6 +249,7 @@ class Watcher:
         reached = [portion.news.reached(portion.keys[-1])] if self._reader.whole else []
         came = [one.sighting for one in seen]
         await self._memory.mailboxes.save(self._mailbox.key, reached, came)
+        self._note_young(came)
 
     async def _gather(self, seen: Sequence[Seen], sights: Sights) -> None:
         mails = list({one.head.trace for one in seen})
@@ -316,7 +318,7 @@ class Watcher:
             tally.skipped[found] += 1
         return None
 
-    async def _remember(self, sights: Sights, began: datetime) -> None:
+    async def _remember(self, sights: Sights) -> None:
         """Write down what was seen; what was not answered is asked for again instead.
 
         Of a folder with young mail it is written down even that nothing happened: its mail was
@@ -330,11 +332,16 @@ class Watcher:
         young = self._young if self._survey.looked else sights.cursors
         there = sights.folders.keys() & sights.cursors.keys() - sights.unread - ends.keys()
         for name in young.keys() & there:
-            ends[name] = replace(sights.cursors[name], time=began)
+            ends[name] = replace(sights.cursors[name], time=self._began)
         came, left = sights.to_remember()
         await self._memory.mailboxes.save(self._mailbox.key, list(ends.values()), came, left)
-        since, window = began.timestamp(), self._options.rule_window_s
+        since = self._began.timestamp()
         self._young = {name: until for name, until in self._young.items() if until > since}
+        self._note_young(came)
+
+    def _note_young(self, came: Iterable[Sighting]) -> None:
+        """Remember until when folders hold mail that the rules of programs may still move."""
+        since, window = self._began.timestamp(), self._options.rule_window_s
         for one in came:
             if since - window - DATE_S < one.delivered <= since + window:
                 until = max(one.delivered + DATE_S + window, self._young.get(one.folder, 0.0))

@@ -1,11 +1,13 @@
 """The watcher on its own: how soon it notices, and what becomes of it when the line breaks."""
 
+import asyncio
 import time
 from dataclasses import replace
 
 import pytest
 
 from spamd.bayes.decision import Verdict
+from spamd.feedback.evidence import DATE_S
 from spamd.feedback.mailbox import Folder
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.ports import Place
@@ -41,6 +43,22 @@ async def test_a_move_to_junk_is_a_lesson_within_two_seconds(account: Account) -
             took_s = await until(world.taught)
         assert only(world.taught()) == ("offer", Label.SPAM)
         assert took_s < 2
+
+
+async def test_mail_that_came_just_before_the_first_look_may_be_moved_soon_after(
+    account: Account,
+) -> None:
+    """Else nothing looks at it again until the folder changes, and the move seems too quick."""
+    options = replace(RARE, rule_window_s=1)
+    async with world_at(*account, options=options) as world:
+        world.arrives("offer", Verdict.HAM)
+        delivered_s = time.time()
+        async with running(world):
+            await until(lambda: looked(world))
+            await asyncio.sleep(max(0.0, delivered_s + 2 + DATE_S + 1 - time.time()))
+            world.owner.move("offer", "INBOX", "Junk")
+            await until(world.taught, deadline_s=5)
+        assert only(world.taught()) == ("offer", Label.SPAM)
 
 
 async def test_a_rescue_from_junk_is_a_lesson_within_two_seconds(account: Account) -> None:
