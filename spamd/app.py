@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from spamd.clock import WallClock
 from spamd.errors import ConfigError
-from spamd.extraction import Extractor
-from spamd.feedback.learn import Teacher
+from spamd.extraction.queue import Extractor
 from spamd.feedback.report_address import ReportAddress
+from spamd.feedback.teacher import Teacher
 from spamd.ground import NoVerdicts, Periodic, Storage, WhenOpen
 from spamd.message.features import Features, extract
 from spamd.observe.lag import LoopLag
@@ -30,12 +30,12 @@ from spamd.observe.metrics import Metrics
 from spamd.ports import Inspector, Job, Observer, ReportDesk, Service
 from spamd.relay.listener import Relay
 from spamd.relay.options import OnOverload
+from spamd.relay.outbound.open_relay import Strangers
 from spamd.relay.sockets import unbound
-from spamd.relay.stranger import Strangers
 from spamd.sample import Label
 from spamd.scanning import Scanner, ScanningInspector
 from spamd.settings import Settings
-from spamd.storage.lookup import Ahead
+from spamd.storage.corpus.lookup import Ahead
 
 if TYPE_CHECKING:
     from spamd.feedback.service import Feedback
@@ -304,7 +304,7 @@ class Application:
         """Return the watchers of all accounts."""
         # Not before there is an account: loading them takes as long as loading the relay.
         from spamd.feedback.service import Feedback, Surroundings  # noqa: PLC0415
-        from spamd.feedback.watch import Memory  # noqa: PLC0415
+        from spamd.feedback.watching.watcher import Memory  # noqa: PLC0415
 
         store = self._storage.store
         memory = Memory(

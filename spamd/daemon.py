@@ -34,7 +34,7 @@ from spamd.message.facts import SCHEMA
 from spamd.observe.options import MetricsOptions, host_and_port
 from spamd.relay.sockets import open_sockets, probe, require, unbound
 from spamd.settings import Settings
-from spamd.storage.lookup import Lookup
+from spamd.storage.corpus.lookup import Lookup
 from spamd.supervisor import HANDED_OVER, READY, Pauses, Supervisor, notify
 
 if TYPE_CHECKING:

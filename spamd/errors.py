@@ -12,7 +12,8 @@
 Beside it stands AccountError, of the accounts that are watched.
 
 The content of a mail is never an error: a broken field, charset or boundary becomes a defect of the
-parsed message. What an SMTP client sees for each of these stands in one table, `relay/replies.py`.
+parsed message. What an SMTP client sees for each of these stands in one table,
+`relay/smtp/replies.py`.
 """
 
 

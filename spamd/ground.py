@@ -20,8 +20,8 @@ from spamd.report import ScanReport
 from spamd.sample import Label
 from spamd.scanning import Scanner
 from spamd.settings import Settings
+from spamd.storage.corpus.lookup import Ahead
 from spamd.storage.engine import volume_warning
-from spamd.storage.lookup import Ahead
 from spamd.storage.store import Store
 from spamd.training.trainer import Trainer
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from spamd.bayes.decision import Action, DecisionOptions, Verdict, decide, thresholds
 from spamd.bayes.model import HEADS, Model
 from spamd.errors import Overloaded
-from spamd.extraction import Extractor
+from spamd.extraction.queue import Extractor
 from spamd.message.features import Features, extract
 from spamd.message.identity import CUT, new_id, with_rest
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.report import ScanReport
 
 if TYPE_CHECKING:  # a command that scans needs nothing else of the ports

@@ -10,11 +10,11 @@ import pytest
 from spamd.bayes.decision import DecisionOptions, Verdict
 from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import Overloaded
-from spamd.extraction import HELPERS, VERY_HEAVY_BYTES, Extractor, Turns, network_of
+from spamd.extraction.queue import HELPERS, VERY_HEAVY_BYTES, Extractor, Turns, network_of
 from spamd.message.envelope import Client, Envelope
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.report import ScanReport
 from spamd.scanning import INLINE_BYTES, START_BYTES, Scanner, ScanningInspector
 from tests.fakes import FakeClock, FakeObserver

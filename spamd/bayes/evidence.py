@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes import confidence, fisher, graham, mixed, multinomial
+from spamd.bayes.classifiers import confidence, fisher, graham, mixed, multinomial
+from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.counts import WEIGHT_UNIT, TokenCounts, Totals
 from spamd.bayes.decision import Decision, Verdict, decide, shift
 from spamd.bayes.fusion import HEADS, SCALES
-from spamd.bayes.logistic import sigmoid
 from spamd.bayes.model import Evidence, Model
 from spamd.sample import FIXED_POINT, Sample
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes.logistic import sigmoid
+from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.sample import Label
 
 HEADS: tuple[str, ...] = (

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes import logistic
 from spamd.bayes.batch import Batch
+from spamd.bayes.classifiers import logistic
 from spamd.bayes.counts import WEIGHT, TokenCounts, Totals, taught
 from spamd.bayes.factmoments import FactMoments, Note, note
 from spamd.bayes.model import Messages, Model

@@ -12,19 +12,27 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes import confidence, dependence, fisher, graham, logistic, mixed, multinomial
 from spamd.bayes.batch import Batch
-from spamd.bayes.confidence import ConfidenceOptions
+from spamd.bayes.classifiers import (
+    confidence,
+    dependence,
+    fisher,
+    graham,
+    logistic,
+    mixed,
+    multinomial,
+)
+from spamd.bayes.classifiers.confidence import ConfidenceOptions
+from spamd.bayes.classifiers.dependence import DependenceOptions
+from spamd.bayes.classifiers.fisher import FisherOptions
+from spamd.bayes.classifiers.graham import GrahamOptions
+from spamd.bayes.classifiers.logistic import GRAM_SLOTS, GramsOptions, LogisticOptions
+from spamd.bayes.classifiers.mixed import FactCounts, FactsOptions
+from spamd.bayes.classifiers.multinomial import MultinomialOptions
 from spamd.bayes.counts import TAUGHT_TOKENS, TokenTable, Totals
 from spamd.bayes.decision import DecisionOptions
-from spamd.bayes.dependence import DependenceOptions
 from spamd.bayes.factcounts import Facts
-from spamd.bayes.fisher import FisherOptions
 from spamd.bayes.fusion import HEADS, FusionOptions, FusionWeights, ScoreHistory, fit
-from spamd.bayes.graham import GrahamOptions
-from spamd.bayes.logistic import GRAM_SLOTS, GramsOptions, LogisticOptions
-from spamd.bayes.mixed import FactCounts, FactsOptions
-from spamd.bayes.multinomial import MultinomialOptions
 from spamd.sample import FactSchema, Sample
 
 __all__ = ["HEADS", "BayesOptions", "Evidence", "Messages", "Model"]

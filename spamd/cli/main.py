@@ -113,7 +113,7 @@ def commands(only: str | None = None) -> typer.Typer:
 def _loaded(place: str) -> Any:
     """Return what "module.name" means in this package."""
     module, _, name = place.partition(".")
-    return getattr(import_module(f"spamd.cli.{module}"), name)
+    return getattr(import_module(f"spamd.cli.commands.{module}"), name)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

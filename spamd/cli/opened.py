@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 from spamd.cli.exits import UsageProblem
-from spamd.cli.mailboxes import STDIN, Unreadable
+from spamd.cli.mail.files import STDIN, Unreadable
 from spamd.cli.session import Session
 from spamd.clock import WallClock
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spamd.bayes.model import Model
-    from spamd.cli.extraction import Extracted
+    from spamd.cli.mail.extraction import Extracted
     from spamd.message.features import Features
     from spamd.ports import Lesson, Observer
     from spamd.settings import Settings
@@ -78,7 +78,7 @@ def looked_up(here: Session) -> Iterator[Words]:
         StorageUnavailable: the database does not answer.
     """
     from spamd.message.facts import SCHEMA
-    from spamd.storage.lookup import Lookup
+    from spamd.storage.corpus.lookup import Lookup
 
     settings = here.settings
     lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, assert_never
 
 if TYPE_CHECKING:
-    from spamd.relay.stranger import Seen
+    from spamd.relay.outbound.open_relay import Seen
 
 NEXT_HOP_S = 5.0
 """A command does not wait longer for a next hop that does not answer."""
@@ -22,7 +22,7 @@ TELL = (
 
 def stranger_words(seen: "Seen") -> tuple[str, str]:
     """Return what was seen, and the cure, which is empty when there is nothing to cure."""
-    from spamd.relay.stranger import Door
+    from spamd.relay.outbound.open_relay import Door
 
     where = seen.next_hop
     match seen.door:

@@ -32,7 +32,7 @@ from spamd.evaluation.index import LabelledMail, shuffled
 from spamd.evaluation.material import Progress, silent
 from spamd.evaluation.rates import CALLED_SPAM, Flags, cutoff_at
 from spamd.evaluation.target import Lesson, Reader, Spamd, Target
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 
 HAM_LOSS = 0.005

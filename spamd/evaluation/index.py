@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from spamd.errors import ConfigError
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.sample import Label
 from spamd.wording import reason
 

@@ -19,7 +19,7 @@ from spamd.evaluation.index import LabelledMail
 from spamd.evaluation.rewrite import without_route
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import FactSchema, Label, Sample
 
 Given = TypeVar("Given")

@@ -24,10 +24,10 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.counts import TAUGHT_TOKENS, TokenCounts
 from spamd.bayes.decision import decide
 from spamd.bayes.learning import Given, learn
-from spamd.bayes.logistic import sigmoid
 from spamd.bayes.model import HEADS, BayesOptions, Model
 from spamd.evaluation.index import LabelledMail, order
 from spamd.evaluation.material import Material, Progress, prepare, silent, vocabulary
@@ -42,7 +42,7 @@ from spamd.evaluation.rates import (
     roca_interval,
 )
 from spamd.evaluation.thresholds import suggest
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import FactSchema, Label, Sample
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from spamd.evaluation.material import spread
 from spamd.evaluation.protocol import Record, empty_model, teach
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Kind, Label, Sample
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spamd.bayes.logistic import sigmoid
+from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.evaluation.rates import Outcomes, binomial_interval, cutoff_at, percent
 
 WISHES = (0.0005, 0.001, 0.005, 0.01)

@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.learn import Extract, Tally, Teaches
-from spamd.feedback.mailbox import Folder, FolderError, Head, Mailbox, MailboxError, Role
-from spamd.feedback.sighting import mark
+from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Head, Mailbox, MailboxError, Role
+from spamd.feedback.teacher import Extract, Tally, Teaches
+from spamd.feedback.watching.sighting import mark
 from spamd.message.features import Features
 from spamd.ports import History
 from spamd.sample import Label

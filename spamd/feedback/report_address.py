@@ -14,10 +14,10 @@ takes mail apart (`message.parser.attached`): no content of it is an error.
 import asyncio
 from collections.abc import Callable
 
-from spamd.feedback.learn import Candidate, Extract, Teacher
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.teacher import Candidate, Extract, Teacher
 from spamd.message.limits import Limits
-from spamd.message.parser import attached
+from spamd.message.mime.parser import attached
 from spamd.ports import History
 from spamd.sample import Label
 

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from spamd.errors import TemporaryError
-from spamd.feedback.hand import Hands
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.imap_login import Contexts
-from spamd.feedback.learn import Tally
-from spamd.feedback.ledger import LEASE, Ledger
-from spamd.feedback.mailbox import Mailbox
-from spamd.feedback.maildir import MaildirMailbox
+from spamd.feedback.account_state import LEASE, Ledger
+from spamd.feedback.accounts import Login, Roster, logins_of, users_of
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.imap_login import Contexts
+from spamd.feedback.mailboxes.mailbox import Mailbox
+from spamd.feedback.mailboxes.maildir import MaildirMailbox
+from spamd.feedback.mailboxes.threads import Hands
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.roster import Login, Roster, logins_of, users_of
-from spamd.feedback.watch import Memory, Watcher
+from spamd.feedback.teacher import Tally
+from spamd.feedback.watching.watcher import Memory, Watcher
 from spamd.ports import Accounts, Clock, Leases, Observer
 
 LOCAL_RETRY_S = 2.0

@@ -12,8 +12,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.message.charset import codec_of
-from spamd.message.parser import Message
+from spamd.message.mime.charset import codec_of
+from spamd.message.mime.parser import Message
 from spamd.message.reading import Reading
 from spamd.sample import FIXED_POINT, FactSchema
 

@@ -13,12 +13,13 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.message import facts, grams
-from spamd.message.charset import header_text
+from spamd.message import facts
 from spamd.message.identity import CUT, digest, rest_of, with_rest
-from spamd.message.parser import Message, parse
+from spamd.message.mime.charset import header_text
+from spamd.message.mime.parser import Message, parse
 from spamd.message.reading import read
-from spamd.message.tokenizer import TokenizerOptions, Tokens, tokenize
+from spamd.message.tokens import grams
+from spamd.message.tokens.tokenizer import TokenizerOptions, Tokens, tokenize
 from spamd.message.url import canonical_host
 from spamd.sample import Sample
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from hmac import compare_digest
 
-from spamd.message.parser import Message, Part
+from spamd.message.mime.parser import Message, Part
 from spamd.message.reading import Reading
 from spamd.message.url import registrable_domain
 

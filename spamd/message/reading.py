@@ -8,11 +8,13 @@ uuencoded blocks. Built once per message; tokens, facts, grams and identity are 
 import re
 from dataclasses import dataclass, replace
 
-from spamd.message import calendar, html, script, url
-from spamd.message.charset import decode, header_text
-from spamd.message.form import Form, form_of, is_binary, is_markup
+from spamd.message import unicode, url
+from spamd.message.html.page import render
 from spamd.message.limits import Limits
-from spamd.message.parser import Message, Part
+from spamd.message.mime import calendar
+from spamd.message.mime.charset import decode, header_text
+from spamd.message.mime.form import Form, form_of, is_binary, is_markup
+from spamd.message.mime.parser import Message, Part
 from spamd.message.subject import without_marks
 
 _ARMOUR = re.compile(
@@ -126,7 +128,7 @@ class _Reader:
         """Return the text in NFKC without invisible signs, and note when these split words."""
         if text.isascii():
             return text
-        text, split = script.normalize(text)
+        text, split = unicode.normalize(text)
         if split:
             self.tricks["invisible"] = None
         return self.bounded(text)  # NFKC makes several signs of one
@@ -235,7 +237,7 @@ class _Reader:
         limits = self.limits
         if self.nodes_left < limits.html_nodes:  # making limits takes longer than a small page
             limits = replace(limits, html_nodes=max(1, self.nodes_left))
-        page = html.render(text, limits)
+        page = render(text, limits)
         self.nodes_left -= text.count("<")
         self.texts.append(page.text)
         self.links |= dict.fromkeys(map(self.normalized, page.links))

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from spamd.message import url
-from spamd.message.parser import Field
+from spamd.message.mime.parser import Field
 
 _MAX_FIELDS = 12  # 99 % of real mail has no more, and those further down are the sender's word
 _MAX_BYTES = 1_000  # of one field: the longest of 25,000 had 600

@@ -14,14 +14,14 @@ from urllib.parse import unquote
 
 from publicsuffixlist import PSLFILE
 
-from spamd.message import script
+from spamd.message import unicode
 
 _REST = re.compile(r"[^\s<>\"'\x60{}|\\^]{0,2048}")
 _BEFORE = re.compile(r"(?:https?|hxxps?|ftp)$", re.IGNORECASE)
 _ANCHORS = ("://", "www.", "WWW.", ":\\\\")
 _HOST = re.compile(  # a host in ASCII, and signs without a blank before them that are none of it
     rf"[A-Za-z0-9.-]{{1,253}}\.([A-Za-z]{{2,24}})"
-    rf"(?=[,()]|[{script.SPACELESS}]|。(?![A-Za-z0-9]))(?!\(dot\))"
+    rf"(?=[,()]|[{unicode.SPACELESS}]|。(?![A-Za-z0-9]))(?!\(dot\))"
 )
 _TRAILING = ".,;:!?)]*_"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):")
@@ -84,7 +84,7 @@ def _spans(text: str, anchor: str) -> Iterator[tuple[int, int]]:
             usable = scheme is not None
         else:
             start, before = at, text[at - 1 : at]
-            usable = not before.isalnum() or script.is_spaceless(before) is not None
+            usable = not before.isalnum() or unicode.is_spaceless(before) is not None
         if usable and (stop := _stop(text, start if anchor[0] in "wW" else end, end)) > end:
             end = stop
             yield start, end

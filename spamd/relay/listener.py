@@ -15,19 +15,19 @@ from typing import Any
 
 from spamd.errors import ConfigError
 from spamd.ports import Clock, Inspector, Observer, ReportDesk
-from spamd.relay.conduct import Visits
-from spamd.relay.context import RelayContext, server_context
-from spamd.relay.door import Door
-from spamd.relay.loops import refuse_ourselves
-from spamd.relay.next_hops import NextHops
+from spamd.relay.content.spool import Budget
+from spamd.relay.deadlines import Kennel
+from spamd.relay.fair_queue import Handshakes, Turns
+from spamd.relay.inbound.client_limits import Visits
+from spamd.relay.inbound.connection_limiter import Door
+from spamd.relay.inbound.context import RelayContext, server_context
+from spamd.relay.inbound.session import RelaySession
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
-from spamd.relay.replies import ShuttingDown
-from spamd.relay.session import RelaySession
+from spamd.relay.outbound.loops import refuse_ourselves
+from spamd.relay.outbound.router import NextHops
+from spamd.relay.smtp.replies import ShuttingDown
 from spamd.relay.sockets import BACKLOG, open_sockets
-from spamd.relay.spool import Budget
-from spamd.relay.turns import Handshakes, Turns
 from spamd.relay.urls import Listener
-from spamd.relay.watchdog import Kennel
 
 
 class Relay:

@@ -30,19 +30,19 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from spamd.bayes.confidence import ConfidenceOptions
+from spamd.bayes.classifiers.confidence import ConfidenceOptions
+from spamd.bayes.classifiers.dependence import DependenceOptions
+from spamd.bayes.classifiers.fisher import FisherOptions
+from spamd.bayes.classifiers.graham import GrahamOptions
+from spamd.bayes.classifiers.logistic import GramsOptions, LogisticOptions
+from spamd.bayes.classifiers.mixed import FactsOptions
+from spamd.bayes.classifiers.multinomial import MultinomialOptions
 from spamd.bayes.decision import DecisionOptions
-from spamd.bayes.dependence import DependenceOptions
-from spamd.bayes.fisher import FisherOptions
 from spamd.bayes.fusion import FusionOptions
-from spamd.bayes.graham import GrahamOptions
-from spamd.bayes.logistic import GramsOptions, LogisticOptions
-from spamd.bayes.mixed import FactsOptions
 from spamd.bayes.model import BayesOptions
-from spamd.bayes.multinomial import MultinomialOptions
 from spamd.errors import ConfigError
 from spamd.feedback.options import FeedbackOptions
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.observe.options import LogOptions, MetricsOptions
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.settings import faults, keys, sources

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spamd.errors import ConfigError
-from spamd.relay.context import server_context
-from spamd.relay.next_hops import client_context
+from spamd.relay.inbound.context import server_context
+from spamd.relay.outbound.router import client_context
 from spamd.relay.urls import Scheme, parse_next_hop
 from spamd.storage.engine import look_at_file
 from spamd.wording import reason

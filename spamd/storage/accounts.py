@@ -6,8 +6,8 @@ from datetime import datetime
 from sqlalchemy import select, update
 
 from spamd.ports import AccountState, WatchedAccount
+from spamd.storage.corpus.corpus_tables import upsert
 from spamd.storage.engine import Database
-from spamd.storage.parts import upsert
 from spamd.storage.tables import account
 from spamd.storage.times import from_number, to_number
 

@@ -29,7 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from spamd.errors import ConfigError, StorageUnavailable
-from spamd.storage import bulk
+from spamd.storage.corpus import bulk
 from spamd.storage.options import DatabaseOptions
 from spamd.wording import masked_urls, reason
 

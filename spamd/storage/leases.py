@@ -11,8 +11,8 @@ from sqlalchemy import delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.ports import Clock, LeaseHolder
+from spamd.storage.corpus.corpus_tables import upsert
 from spamd.storage.engine import Database
-from spamd.storage.parts import upsert
 from spamd.storage.tables import lease
 from spamd.storage.times import from_number, to_number
 

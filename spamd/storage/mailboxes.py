@@ -10,10 +10,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.bayes.decision import Verdict
 from spamd.ports import Cursor, Held, Parked, Sighting
 from spamd.sample import Label
-from spamd.storage import parts, tables
-from spamd.storage.blobs import decode_features, encode_features
+from spamd.storage import tables
+from spamd.storage.corpus import corpus_tables
+from spamd.storage.corpus.blobs import decode_features, encode_features
+from spamd.storage.corpus.corpus_tables import upsert
 from spamd.storage.engine import Database
-from spamd.storage.parts import upsert
 from spamd.storage.tables import storable
 from spamd.storage.times import from_number, to_number
 
@@ -237,7 +238,8 @@ class SqlHeldLessons:
     async def hold(self, held: Sequence[Held]) -> None:
         """Store lessons; one with the same digest as another replaces it, under a new number."""
         async with self._database.writing() as connection:
-            await parts.standing(connection, lock=True)  # two may hold the same mail at once
+            # two may hold the same mail at once
+            await corpus_tables.standing(connection, lock=True)
             for each in held:
                 digest = each.features.digest
                 await connection.execute(delete(HELD).where(HELD.c.digest == digest))

@@ -20,9 +20,9 @@ from spamd.message.features import Features
 from spamd.ports import Clock, Known
 from spamd.report import ScanReport
 from spamd.sample import Label
-from spamd.storage.blobs import decode_features, encode_features
+from spamd.storage.corpus.blobs import decode_features, encode_features
+from spamd.storage.corpus.corpus_tables import upsert
 from spamd.storage.engine import Database
-from spamd.storage.parts import upsert
 from spamd.storage.tables import lesson, scan
 from spamd.storage.times import from_number, to_number
 

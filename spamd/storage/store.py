@@ -22,22 +22,22 @@ from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
 from spamd.ports import Clock, Lesson, LessonHead, Selection
 from spamd.sample import FactSchema
-from spamd.storage import journal, parts
 from spamd.storage.accounts import SqlAccounts
+from spamd.storage.corpus import corpus_tables, journal
+from spamd.storage.corpus.lookup import Ahead
+from spamd.storage.corpus.snapshot import Snapshot
+from spamd.storage.corpus.unit_of_work import Resident, SqlUnitOfWork, load_model
 from spamd.storage.engine import Database
-from spamd.storage.expiry import Expired, expire
-from spamd.storage.export import Imported, export_file, import_file, take_back_file
 from spamd.storage.leases import SqlLeases
-from spamd.storage.lookup import Ahead
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.maintenance.expiry import Expired, expire
+from spamd.storage.maintenance.export import Imported, export_file, import_file, take_back_file
+from spamd.storage.maintenance.prune import Pruned, PruneOptions, prune
+from spamd.storage.maintenance.reset import reset
+from spamd.storage.maintenance.verify import Findings, verify
 from spamd.storage.options import SCHEMA, Ages, DatabaseOptions
-from spamd.storage.prune import Pruned, PruneOptions, prune
-from spamd.storage.reset import reset
 from spamd.storage.scans import Scans
-from spamd.storage.snapshot import Snapshot
 from spamd.storage.tables import corpus
-from spamd.storage.verify import Findings, verify
-from spamd.storage.work import Resident, SqlUnitOfWork, load_model
 
 VERSION = "alembic_version"
 """The table in which the migrations note the revision."""
@@ -105,14 +105,14 @@ class Store:
         For a single scan it is much quicker than loading everything.
         """
         async with self.database.reading() as connection:
-            standing = await parts.standing(connection, lock=False)
+            standing = await corpus_tables.standing(connection, lock=False)
             resident = self._resident
             return await load_model(connection, standing, ids, resident.schema, resident.options)
 
     async def totals(self) -> Totals:
         """Return how much was taught."""
         async with self.database.reading() as connection:
-            return (await parts.standing(connection, lock=False)).totals
+            return (await corpus_tables.standing(connection, lock=False)).totals
 
     async def lessons(self, selection: Selection) -> list[LessonHead]:
         """Return the lessons that fit, in the order of learning."""

@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
+from spamd.bayes.classifiers.mixed import FactsOptions, log_joint, normalised
 from spamd.bayes.factcounts import FactCounts
-from spamd.bayes.mixed import FactsOptions, log_joint, normalised
 from spamd.sample import FIXED_POINT, FactSchema
 
 SIZES = (3, 2, 5)

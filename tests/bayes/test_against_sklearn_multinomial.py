@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 from sklearn.naive_bayes import MultinomialNB
 
 from spamd.bayes.batch import Batch
-from spamd.bayes.counts import TokenCounts, Totals
-from spamd.bayes.multinomial import (
+from spamd.bayes.classifiers.multinomial import (
     Length,
     MultinomialOptions,
     TermWeight,
@@ -15,6 +14,7 @@ from spamd.bayes.multinomial import (
     log_prior,
     scores,
 )
+from spamd.bayes.counts import TokenCounts, Totals
 
 WORDS = 40
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spamd.bayes.dependence import DependenceOptions, log_joint, score
+from spamd.bayes.classifiers.dependence import DependenceOptions, log_joint, score
+from spamd.bayes.classifiers.mixed import FactsOptions
+from spamd.bayes.classifiers.mixed import log_joint as naive_log_joint
 from spamd.bayes.factcounts import FactCounts
-from spamd.bayes.mixed import FactsOptions
-from spamd.bayes.mixed import log_joint as naive_log_joint
 from spamd.sample import FactSchema
 
 SCHEMA = FactSchema(

@@ -3,10 +3,10 @@ from math import log
 import numpy as np
 import pytest
 
+from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.decision import DecisionOptions, Verdict, decide
 from spamd.bayes.evidence import explain, without
 from spamd.bayes.fusion import HEADS, FusionOptions, FusionWeights
-from spamd.bayes.logistic import sigmoid
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import Label, Sample
 from tests.bayes.samples import ids_of, new_model, sample_of, teach

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.fusion import HEADS, SCALES, FusionOptions, FusionWeights, ScoreHistory, fit
-from spamd.bayes.logistic import sigmoid
 from spamd.sample import Label
 
 FEW = FusionOptions()

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from scipy.stats import chi2  # type: ignore[import-untyped]  # it has no stubs of its own
 from sklearn.naive_bayes import MultinomialNB
 
-from spamd.bayes import confidence, fisher, graham, logistic, multinomial
 from spamd.bayes.batch import Batch
-from spamd.bayes.confidence import ConfidenceOptions
+from spamd.bayes.classifiers import confidence, fisher, graham, logistic, multinomial
+from spamd.bayes.classifiers.confidence import ConfidenceOptions
+from spamd.bayes.classifiers.fisher import FisherOptions
+from spamd.bayes.classifiers.graham import Counting, GrahamOptions, GrahamRule
+from spamd.bayes.classifiers.logistic import GramsOptions, LogisticOptions
+from spamd.bayes.classifiers.multinomial import Length, MultinomialOptions, TermWeight
 from spamd.bayes.counts import TokenCounts, Totals
-from spamd.bayes.fisher import FisherOptions
-from spamd.bayes.graham import Counting, GrahamOptions, GrahamRule
-from spamd.bayes.logistic import GramsOptions, LogisticOptions
-from spamd.bayes.multinomial import Length, MultinomialOptions, TermWeight
 from spamd.sample import Kind, Label
 
 TEN = Totals(spam=10, ham=10, spam_occurrences=100, ham_occurrences=100, vocabulary=50)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spamd.bayes import learning
-from spamd.bayes.dependence import DependenceOptions
+from spamd.bayes.classifiers.dependence import DependenceOptions
+from spamd.bayes.classifiers.graham import Counting, GrahamOptions
+from spamd.bayes.classifiers.mixed import FactsOptions
+from spamd.bayes.classifiers.multinomial import MultinomialOptions, TermWeight
 from spamd.bayes.fusion import FusionOptions
-from spamd.bayes.graham import Counting, GrahamOptions
 from spamd.bayes.learning import Effect, Given, learn, unlearn
-from spamd.bayes.mixed import FactsOptions
 from spamd.bayes.model import BayesOptions, Model
-from spamd.bayes.multinomial import MultinomialOptions, TermWeight
 from spamd.sample import Label
 from tests.bayes.samples import known, new_model, sample_of
 from tests.bayes.test_model import state

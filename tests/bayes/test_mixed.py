@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from spamd.bayes.factcounts import FactCounts
-from spamd.bayes.mixed import (
+from spamd.bayes.classifiers.mixed import (
     FactsOptions,
     categorical_terms,
     contributions,
@@ -19,6 +18,7 @@ from spamd.bayes.mixed import (
     log_prior,
     score,
 )
+from spamd.bayes.factcounts import FactCounts
 from spamd.sample import FIXED_POINT, FactSchema, Label
 
 SCHEMA = FactSchema(

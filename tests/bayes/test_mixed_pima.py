@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from spamd.bayes.classifiers.mixed import FactsOptions, log_posterior
 from spamd.bayes.factcounts import FactCounts
-from spamd.bayes.mixed import FactsOptions, log_posterior
 from spamd.sample import FactSchema
 from tests.servers.base import CORPORA, require
 

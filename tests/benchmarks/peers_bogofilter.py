@@ -30,7 +30,7 @@ from spamd.evaluation.protocol import WINDOWS, EvaluationOptions, run
 from spamd.evaluation.protocol import transfer as carried
 from spamd.evaluation.rates import CALLED_HAM, CALLED_SPAM, CALLED_UNSURE, Outcomes, rates
 from spamd.evaluation.target import Calls, Floats, Lesson, Reader
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 
 PROGRAM = "bogofilter"

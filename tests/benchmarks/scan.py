@@ -24,7 +24,7 @@ from spamd.clock import WallClock
 from spamd.evaluation.index import read_index
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 from spamd.scanning import Scanner
 from tests.benchmarks.measure import Spread, corpora, table

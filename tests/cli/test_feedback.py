@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spamd.bayes.model import BayesOptions
-from spamd.cli.doctor import somebody
+from spamd.cli.commands.doctor import somebody
 from spamd.clock import WallClock
 from spamd.feedback.options import AccountOptions
 from spamd.message.facts import SCHEMA

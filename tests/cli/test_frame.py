@@ -65,8 +65,12 @@ def test_a_command_loads_no_other() -> None:
 
     loaded = set(python("-c", code).stdout.splitlines()[-1].split())
 
-    assert "spamd.cli.train" in loaded
-    assert not loaded & {"spamd.cli.scan", "spamd.cli.serve", "spamd.cli.database"}
+    assert "spamd.cli.commands.train" in loaded
+    assert not loaded & {
+        "spamd.cli.commands.scan",
+        "spamd.cli.commands.serve",
+        "spamd.cli.commands.database",
+    }
 
 
 def test_the_module_and_the_script_are_one_program() -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spamd.cli import mailboxes
-from spamd.cli.mailboxes import Extent, Mail, Unreadable, extent, mail_only, read
+from spamd.cli.mail.files import Extent, Mail, Unreadable, extent, mail_only, read
 
 MAIL = b"Subject: one\n\nHello \xe2\n"
 
@@ -167,7 +166,7 @@ def test_a_loop_of_links_ends(tmp_path: Path) -> None:
 def test_a_message_too_large_for_the_memory_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mailboxes, "LARGEST_BYTES", 100)
+    monkeypatch.setattr("spamd.cli.mail.files.LARGEST_BYTES", 100)
     postmark = b"From a Mon Jul 29 11:28:02 2002\n"
     (tmp_path / "a.eml").write_bytes(b"x" * 101)
     (tmp_path / "b.mbox").write_bytes(postmark + b"y\n" * 60 + b"\n" + postmark + b"z\n\n")
@@ -229,7 +228,7 @@ def test_j8_a_broken_archive_is_named(
 def test_j8_an_archive_that_unpacks_without_end_is_too_large_and_never_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mailboxes, "LARGEST_BYTES", 1_000_000)
+    monkeypatch.setattr("spamd.cli.mail.files.LARGEST_BYTES", 1_000_000)
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"Subject: x\n\n" + bytes(3_000_000)))
 
     assert [reason for _, reason in refusals(tmp_path)] == ["larger than 0 MiB"]

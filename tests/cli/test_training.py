@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spamd.cli.forget import moment
+from spamd.cli.commands.forget import moment
 from tests.cli.conftest import Spamd, made_up
 
 
@@ -275,7 +275,7 @@ def test_j8_files_that_are_no_mail_are_skipped_and_named(spamd: Spamd, home: Pat
 def test_j8_a_run_over_more_files_than_mail_folders_hold_asks_first(
     spamd: Spamd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spamd.cli.mailboxes.MANY_FILES", 11)
+    monkeypatch.setattr("spamd.cli.mail.files.MANY_FILES", 11)
 
     refused = spamd("train", "spam", "spam")
     assert (refused.code, "more than 11 files in spam" in refused.err) == (64, True)
@@ -292,7 +292,7 @@ def test_j8_ctrl_c_prints_what_was_done_by_then(
     def progress(_title: str, _total: int | None) -> Iterator[Callable[[int], None]]:
         yield interrupted
 
-    monkeypatch.setattr("spamd.cli.train.progress", progress)
+    monkeypatch.setattr("spamd.cli.commands.train.progress", progress)
     ran = spamd("--set", "training.batch=5", "train", "spam", "spam")
 
     assert ran.code == 130

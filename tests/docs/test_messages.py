@@ -20,11 +20,14 @@ OF_THE_SYSTEM = {
 """What libraries raise; texts of ours (SpamdError, ValueError of options) are words already."""
 
 ALLOWED = {
-    ("cli/database.py", "error"): "an export that is none says so itself; gzip's EOFError is words",
-    ("cli/mailboxes.py", "error"): "zlib, lzma and zipfile say in words what is broken",
-    ("cli/packed.py", "error"): "zipfile says in words that a file is encrypted",
-    ("feedback/watch.py", "error"): "compared with what was told before, not shown",
-    ("relay/stranger.py", "error"): "a SpamdError, or a ValueError of our own options",
+    (
+        "cli/commands/database.py",
+        "error",
+    ): "an export that is none says so itself; gzip's EOFError is words",
+    ("cli/mail/files.py", "error"): "zlib, lzma and zipfile say in words what is broken",
+    ("cli/mail/compressed.py", "error"): "zipfile says in words that a file is encrypted",
+    ("feedback/watching/watcher.py", "error"): "compared with what was told before, not shown",
+    ("relay/outbound/open_relay.py", "error"): "a SpamdError, or a ValueError of our own options",
     ("evaluation/index.py", "error"): "the name of the file that may not be read",
 }
 
@@ -77,7 +80,7 @@ def test_j16_every_exception_of_that_rule_is_still_needed() -> None:
 
 
 def test_j16_what_an_imap_server_said_is_shown_without_signs_of_python() -> None:
-    from spamd.feedback.mailbox import words
+    from spamd.feedback.mailboxes.mailbox import words
 
     assert words("b'[AUTHENTICATIONFAILED] Authentication failed.'") == (
         "[AUTHENTICATIONFAILED] Authentication failed."

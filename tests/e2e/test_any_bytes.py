@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from spamd.bayes.decision import DecisionOptions
-from spamd.extraction import Extractor
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.extraction.queue import Extractor
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.scanning import Scanner, ScanningInspector
-from spamd.storage import parts
+from spamd.storage.corpus import corpus_tables
 from spamd.storage.engine import Database
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
@@ -85,8 +85,8 @@ class World:
         """Return all that was taught, and what follows from it."""
         database = self.desk.database
         async with database.reading() as connection:
-            grams = await parts.grams(connection)
-            fusion = await parts.fusion(connection)
+            grams = await corpus_tables.grams(connection)
+            fusion = await corpus_tables.fusion(connection)
         weighed = np.flatnonzero(grams)
         return [
             await counts(database, weights=True),

@@ -16,9 +16,9 @@ import pytest
 
 from spamd.bayes.model import BayesOptions
 from spamd.clock import WallClock
-from spamd.feedback.doctor import Doctor, Finding, Instruments, State
-from spamd.feedback.doctor_hands import ImapHands
-from spamd.feedback.doctor_mail import Setup
+from spamd.feedback.doctor.mailboxes import ImapHands
+from spamd.feedback.doctor.message import Setup
+from spamd.feedback.doctor.steps import Doctor, Finding, Instruments, State
 from spamd.feedback.options import FeedbackOptions
 from spamd.message.facts import SCHEMA
 from spamd.storage.options import DatabaseOptions

@@ -10,7 +10,7 @@ from spamd.bayes.model import BayesOptions
 from spamd.evaluation.attack import AttackOptions, Words, assault, attack, doses_of, evasions_of
 from spamd.evaluation.rates import CALLED_HAM, CALLED_SPAM
 from spamd.evaluation.target import Calls, Floats, Lesson, Reader
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 from tests.evaluation.mails import HAM, mail, mailbox
 

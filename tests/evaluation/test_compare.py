@@ -9,7 +9,7 @@ from spamd.bayes.model import BayesOptions
 from spamd.evaluation.compare import compare, deviation, mean
 from spamd.evaluation.material import prepare
 from spamd.evaluation.protocol import EvaluationOptions, run
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from tests.evaluation.mails import mailbox
 
 

@@ -13,7 +13,7 @@ from spamd.bayes.model import BayesOptions
 from spamd.evaluation.attack import AttackOptions, attack
 from spamd.evaluation.index import read_index
 from spamd.evaluation.protocol import EvaluationOptions, EvaluationResult, evaluate
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 
 BOGOFILTER_MODERN = 0.249
 

@@ -24,7 +24,7 @@ from spamd.evaluation.protocol import (
     transfer,
 )
 from spamd.evaluation.rates import CALLED
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 from tests.evaluation.agreed import RATES
 from tests.evaluation.mails import mailbox

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spamd.bayes.logistic import sigmoid
+from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.evaluation.rates import Outcomes
 from spamd.evaluation.thresholds import suggest
 

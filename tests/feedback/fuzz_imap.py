@@ -16,10 +16,10 @@ from pathlib import Path
 import atheris  # type: ignore[import-untyped]  # installed only by who runs this
 
 with atheris.instrument_imports(include=["spamd.feedback", "imapclient", "imaplib"]):
-    from spamd.feedback.folders import surveyed, watched
-    from spamd.feedback.imap_rows import MODSEQ_MOST, UID_MOST
-    from spamd.feedback.imap_session import ImapSession
-    from spamd.feedback.mailbox import FolderError, MailboxError, header_fields, trace
+    from spamd.feedback.mailboxes.folders import surveyed, watched
+    from spamd.feedback.mailboxes.imap_rows import MODSEQ_MOST, UID_MOST
+    from spamd.feedback.mailboxes.imap_session import ImapSession
+    from spamd.feedback.mailboxes.mailbox import FolderError, MailboxError, header_fields, trace
     from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 
 from tests.feedback.lies import HONEST, LIES

@@ -15,11 +15,11 @@ from pathlib import Path
 import atheris  # type: ignore[import-untyped]  # installed only by who runs this
 
 with atheris.instrument_imports(include=["spamd.message", "spamd.feedback"]):
-    from spamd.feedback.learn import Teacher
     from spamd.feedback.options import FeedbackOptions
     from spamd.feedback.report_address import ReportAddress
+    from spamd.feedback.teacher import Teacher
     from spamd.message.features import extract
-    from spamd.message.parser import attached
+    from spamd.message.mime.parser import attached
     from spamd.sample import Label
 
 from tests.fakes import FakeClock, FakeObserver

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from spamd.feedback.learn import Tally
-from spamd.feedback.mailbox import MailboxError
+from spamd.feedback.mailboxes.mailbox import MailboxError
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
+from spamd.feedback.teacher import Tally
 from spamd.ports import Cursor, Parked
 from spamd.sample import Label
 from tests.feedback.fakes import FakeMailboxes

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
-from spamd.feedback.folders import Listed
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.imap_rows import Row, Status
-from spamd.feedback.mailbox import FolderError, MailboxError
+from spamd.feedback.mailboxes.folders import Listed
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.imap_rows import Row, Status
+from spamd.feedback.mailboxes.mailbox import FolderError, MailboxError
 from tests.fakes import FakeClock
 
 P = ParamSpec("P")

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.evidence import DATE_S
-from spamd.feedback.mailbox import FolderError, header_fields, trace
+from spamd.feedback.mailboxes.mailbox import FolderError, header_fields, trace
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.rule import is_told
+from spamd.feedback.watching.evidence import DATE_S
+from spamd.feedback.watching.rule import is_told
 from spamd.message.features import extract
 from spamd.ports import Place
 from spamd.sample import Label

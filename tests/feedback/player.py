@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from spamd.errors import TemporaryError
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.learn import Teacher
-from spamd.feedback.ledger import Ledger
-from spamd.feedback.mailbox import MailboxError
+from spamd.feedback.account_state import Ledger
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.mailbox import MailboxError
 from spamd.feedback.options import AccountOptions, Tls
-from spamd.feedback.watch import Memory, Watcher
+from spamd.feedback.teacher import Teacher
+from spamd.feedback.watching.watcher import Memory, Watcher
 from spamd.message.features import extract
 from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeHeld

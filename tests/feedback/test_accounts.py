@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from spamd.feedback.ledger import Ledger
-from spamd.feedback.mailbox import FolderError, MailboxError
+from spamd.feedback.account_state import Ledger
+from spamd.feedback.accounts import Roster
+from spamd.feedback.mailboxes.mailbox import FolderError, MailboxError
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.feedback.roster import Roster
 from spamd.feedback.service import Feedback
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics

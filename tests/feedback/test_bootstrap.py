@@ -6,9 +6,9 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.bootstrap import Bootstrap, BootstrapOptions
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.mailbox import Mailbox
-from spamd.feedback.maildir import MaildirMailbox
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.mailbox import Mailbox
+from spamd.feedback.mailboxes.maildir import MaildirMailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.message.features import extract
 from spamd.sample import Label

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.learn import Teacher
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.feedback.rule import Why
 from spamd.feedback.service import Feedback, Surroundings
-from spamd.feedback.watch import Memory
+from spamd.feedback.teacher import Teacher
+from spamd.feedback.watching.rule import Why
+from spamd.feedback.watching.watcher import Memory
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver

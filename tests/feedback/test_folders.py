@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spamd.feedback.folders import MOST_LISTED, Listed, watched
+from spamd.feedback.mailboxes.folders import MOST_LISTED, Listed, watched
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Place
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.mailbox import Folder, Head, header_fields, trace
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.mailbox import Folder, Head, header_fields, trace
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.ports import Clock, Cursor, Sighting
 from spamd.sample import Label

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from spamd.feedback.folders import MOST_LISTED
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.mailbox import Folder, FolderError, MailboxError
+from spamd.feedback.mailboxes.folders import MOST_LISTED
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.mailbox import Folder, FolderError, MailboxError
 from spamd.feedback.options import AccountOptions, Tls
 from spamd.ports import Place
 from tests.feedback.lies import (

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.mailbox import AccessError, MailboxError
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.mailbox import AccessError, MailboxError
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.service import mailboxes
 from tests.feedback.conftest import Account

@@ -7,8 +7,8 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
-from spamd.feedback.learn import Candidate, Tally, Teacher, release
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.teacher import Candidate, Tally, Teacher, release
 from spamd.message.features import extract
 from spamd.ports import Known
 from spamd.sample import Label

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.mailbox import Mailbox, MailboxError
-from spamd.feedback.maildir import MaildirMailbox
+from spamd.feedback.mailboxes.mailbox import Mailbox, MailboxError
+from spamd.feedback.mailboxes.maildir import MaildirMailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Clock
 from spamd.sample import Label

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback import maildir_files
-from spamd.feedback.hand import Hands, nothing
-from spamd.feedback.maildir_files import LEVELS, Files
+from spamd.feedback.mailboxes import maildir_files
+from spamd.feedback.mailboxes.maildir_files import LEVELS, Files
+from spamd.feedback.mailboxes.threads import Hands, nothing
 from spamd.feedback.options import AccountOptions
 from spamd.sample import Label
 from tests.feedback.test_maildir import QUICK, Box, maildir_mailbox
@@ -198,7 +198,7 @@ async def test_k8_a_watcher_ends_while_its_files_hang(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Files, "names", lambda *_: time.sleep(600))
-    monkeypatch.setattr("spamd.feedback.hand.LEAVE_S", 0.2)
+    monkeypatch.setattr("spamd.feedback.mailboxes.threads.LEAVE_S", 0.2)
     account = AccountOptions(maildir=box.root, user="alice")
     async with bench_at(account, options=QUICK, make=maildir_mailbox) as bench, running(bench):
         await until(lambda: any(name == "account.opened" for name, _ in bench.observer.events))
@@ -206,7 +206,7 @@ async def test_k8_a_watcher_ends_while_its_files_hang(
 
 HANGING = """
 import asyncio, signal, time
-from spamd.feedback.hand import Hands, nothing
+from spamd.feedback.mailboxes.threads import Hands, nothing
 
 async def main():
     stopped = asyncio.Event()

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
-from spamd.feedback.learn import Teacher
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.report_address import ReportAddress
+from spamd.feedback.teacher import Teacher
 from spamd.message.features import extract
-from spamd.message.parser import attached
+from spamd.message.mime.parser import attached
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeHeld, FakeSchool

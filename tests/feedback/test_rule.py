@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.rule import ELSEWHERE, NOWHERE, Event, Sight, Why, lesson
+from spamd.feedback.watching.rule import ELSEWHERE, NOWHERE, Event, Sight, Why, lesson
 from spamd.ports import Place
 from spamd.sample import Label
 

@@ -13,8 +13,8 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import ConfigError, StorageUnavailable
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.imap_login import Contexts
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.imap_login import Contexts
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.service import LOCAL_LOOKS, Feedback, mailboxes
 from spamd.files import first_line

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from spamd.feedback.mailbox import FolderError
+from spamd.feedback.mailboxes.mailbox import FolderError
 from tests.feedback.model import Box, Copy, Server
 from tests.feedback.scripted import ScriptedImap
 

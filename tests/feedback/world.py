@@ -18,13 +18,13 @@ from typing import Any
 from imapclient.imap_utf7 import encode
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.imap import ImapMailbox
-from spamd.feedback.learn import Tally, Teacher
-from spamd.feedback.ledger import Ledger
-from spamd.feedback.mailbox import Mailbox
+from spamd.feedback.account_state import Ledger
+from spamd.feedback.mailboxes.imap import ImapMailbox
+from spamd.feedback.mailboxes.mailbox import Mailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.service import Surroundings
-from spamd.feedback.watch import Memory, Watcher
+from spamd.feedback.teacher import Tally, Teacher
+from spamd.feedback.watching.watcher import Memory, Watcher
 from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label

@@ -16,7 +16,7 @@ from unicodedata import normalize
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import Route, sync_playwright
 
-from spamd.message.html import Page
+from spamd.message.html.page import Page
 
 PROGRAM = Path("/usr/bin/chromium")
 _FLAGS = [

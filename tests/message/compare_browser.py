@@ -11,9 +11,10 @@ from pathlib import Path
 
 from playwright.sync_api import Error
 
-from spamd.message import html
+from spamd.message import reading
+from spamd.message.html.page import Page, render
 from spamd.message.limits import Limits
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.message.reading import read
 from tests.benchmarks.measure import corpora
 
@@ -26,13 +27,12 @@ CORPORA = ("spamassassin", "modern", "hostile")
 def sources(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield every HTML text that reading the mails of a folder renders."""
     found: list[str] = []
-    render = html.render
 
-    def noted(text: str, limits: Limits = Limits()) -> html.Page:  # noqa: B008 - a frozen value
+    def noted(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - a frozen value
         found.append(text)
         return render(text, limits)
 
-    html.render = noted
+    vars(reading)["render"] = noted
     try:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.name != "index":
@@ -40,7 +40,7 @@ def sources(folder: Path) -> Iterator[tuple[str, str]]:
                 yield from ((f"{folder.name}/{path.name}", text) for text in found)
                 found.clear()
     finally:
-        html.render = render
+        vars(reading)["render"] = render
 
 
 def compare(some: Iterator[tuple[str, str]], browser: Browser) -> Counter[str]:
@@ -57,7 +57,7 @@ def compare(some: Iterator[tuple[str, str]], browser: Browser) -> Counter[str]:
             counts["not painted"] += 1
             print(f"{name}: {str(error).splitlines()[0]}")
             continue
-        page = html.render(source)
+        page = render(source)
         words = difference(painted, page.text)
         counts["pages"] += 1
         counts["words"] += len(f"{painted.shown} {painted.spoken}".split())

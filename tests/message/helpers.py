@@ -1,7 +1,7 @@
 """Little mails and what came out of them."""
 
 from spamd.message.features import Features, extract
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Kind
 
 

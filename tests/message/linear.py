@@ -45,8 +45,8 @@ def modules(*names: str) -> list[ModuleType]:
     found = []
     for name in names:
         module = importlib.import_module(name)
-        inner = pkgutil.iter_modules(getattr(module, "__path__", ()))
-        found += [module, *(importlib.import_module(f"{name}.{one.name}") for one in inner)]
+        inner = pkgutil.walk_packages(getattr(module, "__path__", ()), f"{name}.")
+        found += [module, *(importlib.import_module(one.name) for one in inner)]
     return found
 
 

@@ -5,10 +5,10 @@ No clock here: each was quadratic or worse, so that it would run into the time-o
 
 import pytest
 
-from spamd.message.charset import KNOWN, header_text
 from spamd.message.features import extract
-from spamd.message.html import render
-from spamd.message.parser import parse
+from spamd.message.html.page import render
+from spamd.message.mime.charset import KNOWN, header_text
+from spamd.message.mime.parser import parse
 
 from .helpers import mail, page, tokens
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from spamd.message.html import render
+from spamd.message.html.page import render
 from tests.conftest import require
 
 from .made_pages import pages

@@ -5,8 +5,8 @@ from base64 import b64encode
 
 import pytest
 
-from spamd.message.calendar import read
-from spamd.message.parser import parse
+from spamd.message.mime.calendar import read
+from spamd.message.mime.parser import parse
 from spamd.message.reading import read as reading
 
 from .helpers import mail, tokens, words

@@ -9,7 +9,7 @@ import pytest
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
 from spamd.message.limits import Limits
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Kind
 
 ROOT = Path(__file__).parents[2]

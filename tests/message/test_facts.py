@@ -3,7 +3,7 @@ import math
 import pytest
 
 from spamd.message.facts import SCHEMA, continuous, discrete
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.message.reading import read
 from spamd.sample import FIXED_POINT
 

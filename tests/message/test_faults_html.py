@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from spamd.message.html import render
+from spamd.message.html.page import render
 from spamd.message.limits import Limits
 
 from .helpers import page, tokens, words

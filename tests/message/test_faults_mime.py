@@ -5,10 +5,10 @@ import base64
 import pytest
 
 from spamd.message.features import extract
-from spamd.message.html import render
+from spamd.message.html.page import render
 from spamd.message.limits import Limits
 from spamd.message.markup import strip_and_prepend
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.message.reading import read
 from spamd.sample import Kind
 

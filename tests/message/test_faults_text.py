@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from spamd.message.features import extract
-from spamd.message.html import render
+from spamd.message.html.page import render
 from spamd.message.limits import Limits
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.message.url import take_apart
 from spamd.sample import Kind
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
-from spamd.message.tokens import pair_ids, token_id, word_ids
+from spamd.message.tokens.hashing import pair_ids, token_id, word_ids
 from spamd.sample import Kind
 
 from .helpers import count, mail, of_kind, tokens, words

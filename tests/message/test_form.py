@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.message.reading import Reading, read
 from spamd.sample import Kind
 

@@ -13,37 +13,15 @@ from typing import Any
 
 import pytest
 
-from spamd.message import (
-    calendar,
-    charset,
-    colour,
-    css,
-    declarations,
-    facts,
-    features,
-    form,
-    grams,
-    headers,
-    html,
-    identity,
-    marks,
-    markup,
-    mime,
-    parser,
-    reading,
-    script,
-    selector,
-    shape,
-    subject,
-    tokens,
-    trace,
-    transfer,
-    url,
-)  # fmt: skip
+from spamd.message import facts, features, identity, markup, reading, subject, trace, unicode, url
+from spamd.message.css import colour, declarations, selector, stylesheet
+from spamd.message.html import page
 from spamd.message.limits import Limits
-from spamd.relay import newlines, received
-from spamd.relay.commands import parse_path, understood
-from spamd.relay.data import stuffed, unstuffed
+from spamd.message.mime import calendar, charset, content_type, form, parser, transfer
+from spamd.message.tokens import grams, hashing, headers, kinds, shape
+from spamd.relay.content import newlines, trace_fields
+from spamd.relay.content.data import stuffed, unstuffed
+from spamd.relay.smtp.commands import parse_path, understood
 
 from . import linear
 from .helpers import mail
@@ -52,7 +30,7 @@ MODULES = linear.modules(
     "spamd.message",
     "spamd.relay",
     "spamd.feedback",
-    "spamd.cli.mailboxes",
+    "spamd.cli.mail.files",
     "spamd.cli.opened",
     "spamd.evaluation.index",
 )
@@ -230,7 +208,7 @@ def _said(text: str) -> object:
 
 
 def _style_sheet(text: str) -> object:
-    return html.render(f"<style>{text}</style><p class=a id=b style='{text[:4000]}'>b")
+    return page.render(f"<style>{text}</style><p class=a id=b style='{text[:4000]}'>b")
 
 
 def _digest(data: bytes) -> bytes:
@@ -255,13 +233,13 @@ FUNCTIONS: dict[str, Work] = {
     "grams.grams": _encoded(grams.grams),
     "grams.gram_source": lambda text: grams.gram_source(_scratch(), _empty(text), Limits()),
     "headers.is_foreign": lambda text: headers.is_foreign(text[:64]),
-    "html.render": html.render,
-    "html.render, style": _style_sheet,
+    "page.render": page.render,
+    "page.render, style": _style_sheet,
     "identity.genuine": lambda text: identity.genuine(text, b"k"),
     "identity.digest": _encoded(_digest),
     "identity.rest_of": _encoded(lambda data: identity.rest_of([data[:100], data[100:]])),
     "identity.with_rest": _encoded(lambda data: identity.with_rest(data, b"rest")),
-    "marks.maker": marks.maker,
+    "kinds.maker": kinds.maker,
     "markup.holds_fields": _encoded(markup.holds_fields),
     "parser.attached": _encoded(
         lambda data: parser.attached(b"Content-Type: multipart/mixed; boundary=b\n\n--b\n" + data)
@@ -271,9 +249,9 @@ FUNCTIONS: dict[str, Work] = {
     "markup.render": lambda text: markup.render([("A", text)], b"\r\n"),
     "form.is_binary": form.is_binary,
     "form.is_markup": form.is_markup,
-    "mime.disposition_parameters": _encoded(mime.disposition_parameters),
-    "mime.content_type": _encoded(mime.content_type),
-    "mime.parameters": mime.parameters,
+    "content_type.disposition_parameters": _encoded(content_type.disposition_parameters),
+    "content_type.content_type": _encoded(content_type.content_type),
+    "content_type.parameters": content_type.parameters,
     "subject.without_marks": subject.without_marks,
     "transfer.base64": _encoded(transfer.base64),
     "transfer.encoding_of": transfer.encoding_of,
@@ -281,20 +259,24 @@ FUNCTIONS: dict[str, Work] = {
     "transfer.uuencoded": _encoded(transfer.uuencoded),
     "parser.parse": _encoded(parser.parse),
     "reading.without_footer": reading.without_footer,
-    "script.counted": lambda text: script.counted([text, *text.split()], 40),
-    "script.leet": lambda text: script.leet(text.split()),
-    "script.normalize": script.normalize,
-    "script.spaced_out": lambda text: script.spaced_out(text.split(), text.split(), text.split()),
-    "script.unmasked": lambda text: [script.unmasked(word) for word in (text, *text.split())],
-    "script.words": script.words,
+    "unicode.counted": lambda text: unicode.counted([text, *text.split()], 40),
+    "unicode.leet": lambda text: unicode.leet(text.split()),
+    "unicode.normalize": unicode.normalize,
+    "unicode.spaced_out": lambda text: unicode.spaced_out(text.split(), text.split(), text.split()),
+    "unicode.unmasked": lambda text: [unicode.unmasked(word) for word in (text, *text.split())],
+    "unicode.words": unicode.words,
     "shape.address_tokens": shape.address_tokens,
     "shape.links": _link_pieces,
     "colour.css_colour": lambda text: [
         colour.css_colour(each + text) for each in ("", "#", "rgb(")
     ],
     "colour.html_colour": colour.html_colour,
-    "css.rules": lambda text: [css.rules(each + text) for each in ("", "a{", "@media ")],
-    "css.screen_matches": lambda text: [css.screen_matches(each + text) for each in ("", "(")],
+    "stylesheet.rules": lambda text: [
+        stylesheet.rules(each + text) for each in ("", "a{", "@media ")
+    ],
+    "stylesheet.screen_matches": lambda text: [
+        stylesheet.screen_matches(each + text) for each in ("", "(")
+    ],
     "declarations.length": lambda text: [
         declarations.length(each + text) for each in ("", "calc(")
     ],
@@ -303,14 +285,14 @@ FUNCTIONS: dict[str, Work] = {
     "declarations.unescaped": declarations.unescaped,
     "declarations.without_comments": declarations.without_comments,
     "selector.parse_list": lambda text: [selector.parse_list(each + text) for each in ("", ":is(")],
-    "tokens.word_ids": lambda text: tokens.word_ids(text.split()),
+    "hashing.word_ids": lambda text: hashing.word_ids(text.split()),
     "trace.lasting": _encoded(trace.lasting),
     "trace.host_tokens": trace.host_tokens,
     "url.cut_out": url.cut_out,
     "url.take_apart": url.take_apart,
     "url.canonical_host": url.canonical_host,
     "url.registrable_domain": lambda text: url.registrable_domain(url.canonical_host(text)),
-    "relay.received_count": _encoded(received.received_count),
+    "relay.received_count": _encoded(trace_fields.received_count),
     "relay.normalized": _encoded(lambda data: list(newlines.normalized([data]))),
     "relay.stuffed": _encoded(lambda data: unstuffed(stuffed(data))),
     "relay.parse_path": _encoded(lambda data: [parse_path(b"FROM:<" + data), parse_path(data)]),
@@ -332,7 +314,7 @@ COVERED = {
     "part.came_with", "part.ends_blank", "part.file_name", "part.is_named_message",
     "part.kind_of", "part.strays_at", "part.transfer_encoding_of", "reading.read",
     "shape.host_tricks", "shape.link_tokens", "shape.shape_tokens", "tokenizer.tokenize",
-    "tokens.pair_ids", "tokens.token_id", "trace.handed_on", "transfer.transfer_decode",
+    "hashing.pair_ids", "hashing.token_id", "trace.handed_on", "transfer.transfer_decode",
 }  # fmt: skip
 """Reached through `features.extract`, or given no text of a mail."""
 

@@ -5,8 +5,8 @@ import unicodedata
 import pytest
 
 from spamd.message.features import extract
-from spamd.message.html import render
-from spamd.message.script import normalize, words
+from spamd.message.html.page import render
+from spamd.message.unicode import normalize, words
 
 from .helpers import mail, page
 from .linear import cpu_s, growth

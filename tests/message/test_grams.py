@@ -1,10 +1,10 @@
 import numpy as np
 
 from spamd.message.features import extract
-from spamd.message.grams import BITS, gram_source, grams
 from spamd.message.limits import Limits
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.message.reading import read
+from spamd.message.tokens.grams import BITS, gram_source, grams
 
 from .helpers import mail, page
 

@@ -2,7 +2,7 @@ import pytest
 
 from spamd.message.features import extract
 from spamd.message.limits import Limits
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Kind
 
 from .helpers import mail, of_kind, tokens

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spamd.message.html import render
+from spamd.message.html.page import render
 from spamd.message.limits import Limits
 
 

@@ -5,7 +5,7 @@ import pytest
 from spamd.message.features import extract
 from spamd.message.identity import rest_of
 from spamd.message.limits import Limits
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 
 from .helpers import mail
 

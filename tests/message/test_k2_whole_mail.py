@@ -6,9 +6,9 @@ import pytest
 
 from spamd.message.features import extract
 from spamd.message.limits import Limits
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.message.reading import Reading, read
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from tests.hostile import MULTIPART
 
 from .linear import cpu_s

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spamd.message.charset import decode
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.mime.charset import decode
+from spamd.message.tokens.tokenizer import TokenizerOptions
 
 from .helpers import mail, tokens, words
 

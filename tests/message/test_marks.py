@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spamd.message import headers, script, shape
+from spamd.message import unicode
 from spamd.message.features import extract
 from spamd.message.limits import Limits
-from spamd.message.marks import MARKS, maker
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.message.reading import read
+from spamd.message.tokens import headers, shape
+from spamd.message.tokens.kinds import MARKS, maker
 from spamd.sample import Kind
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +64,7 @@ def by_maker(raw: bytes) -> dict[str, set[str]]:
     reading = read(message, limits)
     found = headers.header_tokens(message, limits, None)
     links = shape.links(reading)
-    subject = script.counted(script.words(reading.subject), limits.word_chars)
+    subject = unicode.counted(unicode.words(reading.subject), limits.word_chars)
     return {
         "field": {text for each in found.fields for text in each.marked}
         | {f"subject={word}" for word in subject},
@@ -73,7 +74,7 @@ def by_maker(raw: bytes) -> dict[str, set[str]]:
         "addresses": set(shape.address_tokens(reading.text)),
         "shape": set(shape.shape_tokens(message, reading)),
         "tricks": {f"trick:{name}" for name in (*reading.tricks, *shape.host_tricks(links))},
-        "words": set(script.counted(script.words(reading.text), limits.word_chars)),
+        "words": set(unicode.counted(unicode.words(reading.text), limits.word_chars)),
     }
 
 

@@ -2,8 +2,8 @@ import time
 
 import pytest
 
-from spamd.message.charset import header_text
 from spamd.message.markup import render, strip_and_prepend
+from spamd.message.mime.charset import header_text
 
 BLOCK = b"X-Spam-Flag: YES\r\n"
 

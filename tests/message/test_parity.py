@@ -4,7 +4,7 @@ import pytest
 
 from spamd.message.features import Features, extract
 from spamd.message.markup import strip_and_prepend
-from spamd.relay.newlines import normalized
+from spamd.relay.content.newlines import normalized
 
 from .helpers import mail
 

@@ -1,10 +1,10 @@
 import pytest
 
-from spamd.message.charset import header_text
 from spamd.message.limits import Limits
-from spamd.message.mime import content_type, parameters
-from spamd.message.parser import parse
-from spamd.message.transfer import encoding_of, transfer_decode
+from spamd.message.mime.charset import header_text
+from spamd.message.mime.content_type import content_type, parameters
+from spamd.message.mime.parser import parse
+from spamd.message.mime.transfer import encoding_of, transfer_decode
 
 from .helpers import words
 

@@ -6,15 +6,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spamd.message import script
+from spamd.message import unicode
 from spamd.message.features import extract
-from spamd.message.html import render
+from spamd.message.html.page import render
 from spamd.message.limits import Limits
 from spamd.message.markup import HEADER_NAMES, strip_and_prepend
 from spamd.message.markup import render as render_fields
-from spamd.message.parser import parse
-from spamd.message.tokenizer import TokenizerOptions
-from spamd.message.tokens import token_id
+from spamd.message.mime.parser import parse
+from spamd.message.tokens.hashing import token_id
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.message.url import cut_out, take_apart
 
 PIECES = [
@@ -176,6 +176,6 @@ def test_any_text_can_be_rendered_and_searched_for_links(text: str) -> None:
     st.text(st.sampled_from("aZ09$!'-.,;\x01\x02\t ") | st.characters(codec="ascii"), max_size=60)
 )
 def test_words_in_ascii_are_the_same_beside_words_that_are_not(text: str) -> None:
-    alone = script.words(text)
-    assert script.words(f"{text}\nГрüße") == [*alone, "Грüße"]
-    assert script.words(f"Грüße {text}") == ["Грüße", *alone]
+    alone = unicode.words(text)
+    assert unicode.words(f"{text}\nГрüße") == [*alone, "Грüße"]
+    assert unicode.words(f"Грüße {text}") == ["Грüße", *alone]

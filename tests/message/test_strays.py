@@ -5,9 +5,9 @@ from base64 import b64encode
 
 import pytest
 
-from spamd.message.charset import decode
 from spamd.message.features import extract
-from spamd.message.parser import parse
+from spamd.message.mime.charset import decode
+from spamd.message.mime.parser import parse
 
 from .helpers import tokens, words
 from .test_faults_mime import multipart

@@ -4,7 +4,7 @@ import pytest
 
 from spamd.message.features import extract
 from spamd.message.markup import strip_and_prepend
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 
 from .helpers import mail, tokens
 

@@ -6,11 +6,11 @@ from binascii import b2a_uu
 
 import pytest
 
-from spamd.message.charset import header_text
 from spamd.message.features import extract
-from spamd.message.parser import parse
+from spamd.message.mime.charset import header_text
+from spamd.message.mime.parser import parse
+from spamd.message.mime.transfer import base64, encoding_of, quoted_printable, uuencoded
 from spamd.message.reading import read
-from spamd.message.transfer import base64, encoding_of, quoted_printable, uuencoded
 
 from .helpers import words
 from .test_faults_mime import multipart

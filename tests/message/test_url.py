@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from publicsuffixlist import PSLFILE, PublicSuffixList
 
-from spamd.message.parser import parse
+from spamd.message.mime.parser import parse
 from spamd.message.reading import read
-from spamd.message.shape import host_tricks, links
+from spamd.message.tokens.shape import host_tricks, links
 from spamd.message.url import Link, canonical_host, cut_out, registrable_domain, take_apart
 
 from .helpers import mail, page, tokens

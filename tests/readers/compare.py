@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from pathlib import Path
 
-from spamd.message.charset import decode
+from spamd.message.mime.charset import decode
 
 from . import ours, python
 from .difference import Difference

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from spamd.message.parser import Message, parse
+from spamd.message.mime.parser import Message, parse
 
 from .shown import Leaf
 

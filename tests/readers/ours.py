@@ -1,7 +1,7 @@
 """Our own reading: the parts and fields as `spamd.message` has them before pages are rendered."""
 
-from spamd.message.charset import decode, header_text
-from spamd.message.parser import parse
+from spamd.message.mime.charset import decode, header_text
+from spamd.message.mime.parser import parse
 
 from .shown import Leaf, Shown, one_line
 

@@ -10,8 +10,8 @@ from binascii import Error as BinasciiError
 from binascii import a2b_base64
 from collections.abc import Callable
 
-from spamd.message.charset import codec_of
-from spamd.message.transfer import base64, quoted_printable
+from spamd.message.mime.charset import codec_of
+from spamd.message.mime.transfer import base64, quoted_printable
 
 from .difference import Difference
 from .shown import Leaf

@@ -13,15 +13,15 @@ from typing import Any
 import atheris  # type: ignore[import-untyped]  # installed only by who runs this
 
 with atheris.instrument_imports(include=["spamd.relay"]):
-    import spamd.relay.wire
+    import spamd.relay.outbound.wire
     from spamd.errors import SpamdError
     from spamd.message.envelope import Client
+    from spamd.relay.content.outgoing import Outgoing
+    from spamd.relay.content.spool import Budget, Letter
+    from spamd.relay.deadlines import Kennel
     from spamd.relay.options import NextHopOptions
-    from spamd.relay.outgoing import Outgoing
-    from spamd.relay.smtp import SmtpSession
-    from spamd.relay.spool import Budget, Letter
+    from spamd.relay.outbound.smtp import SmtpSession
     from spamd.relay.urls import parse_next_hop
-    from spamd.relay.watchdog import Kennel
     from tests.relay.memory import MemoryTransport
 
 CLIENT = Client(
@@ -35,7 +35,7 @@ SEEDS = (
     b"220-a\r\n220 b\r\n\x00500 what\r\n\x00250 ok\r\n\x00250 ok\r\n\x00354\r\n\x00552 big\r\n",
     b"220 n\r\n\x00250-n\r\n2",
 )
-spamd.relay.wire.PROBE_S = 0.0
+spamd.relay.outbound.wire.PROBE_S = 0.0
 PATIENCE_S = 0.001
 LOOP = asyncio.new_event_loop()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import atheris  # type: ignore[import-untyped]  # installed only by who runs this
 
 with atheris.instrument_imports(include=["spamd.relay"]):
-    import spamd.relay.inbox
+    import spamd.relay.inbound.line_buffer
     from tests.relay.memory import MemoryRelay
 
 REPLIES = re.compile(rb"(?:[2345][0-9][0-9](?:-[^\r\n]*\r\n|(?: [^\r\n]*)?\r\n))*")
@@ -25,7 +25,7 @@ SEEDS = (
     b'EHLO c.test\r\nMAIL FROM:<"a>"@x.test> SIZE=9 BODY=8BITMIME RET=HDRS\r\nRSET\r\nVRFY a\r\n',
     b"XCLIENT ADDR=IPV6:::1\r\nXFORWARD NAME=+40\r\nSTARTTLS\r\nAUTH PLAIN =\r\nNOOP\r\nHELP\r\n",
 )
-spamd.relay.inbox.PAUSE_S = 0.0
+spamd.relay.inbound.line_buffer.PAUSE_S = 0.0
 LOOP = asyncio.new_event_loop()
 
 

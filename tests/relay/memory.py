@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from spamd.message.envelope import Client
-from spamd.relay.commands import Path
+from spamd.relay.content.outgoing import Outgoing
+from spamd.relay.inbound.session import RelaySession
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
-from spamd.relay.outgoing import Outgoing
-from spamd.relay.replies import Reply, reply
-from spamd.relay.session import RelaySession
+from spamd.relay.smtp.commands import Path
+from spamd.relay.smtp.replies import Reply, reply
 from spamd.relay.urls import Listener
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
 
 if TYPE_CHECKING:
-    from spamd.relay.capabilities import Capabilities
+    from spamd.relay.smtp.capabilities import Capabilities
 
 OK = reply(250, "2.0.0 OK")
 

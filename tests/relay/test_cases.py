@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.message.features import extract
-from spamd.message.tokenizer import TokenizerOptions
-from spamd.relay.data import unstuffed
+from spamd.message.tokens.tokenizer import TokenizerOptions
+from spamd.relay.content.data import unstuffed
 from spamd.relay.options import BareNewlines, OnFault
 from tests.fakes import REJECT, SPAM, FakeInspector, fake_report
 from tests.relay.peers import LETTER, QUEUED, Answer, ScriptedNextHop, relay

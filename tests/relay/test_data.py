@@ -8,10 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spamd.errors import BareNewline, MessageTooLarge
-from spamd.relay.data import END_OF_DATA, ChunkIntake, DataIntake, unstuffed, unstuffed_blocks
-from spamd.relay.newlines import normalized
+from spamd.relay.content.data import (
+    END_OF_DATA,
+    ChunkIntake,
+    DataIntake,
+    unstuffed,
+    unstuffed_blocks,
+)
+from spamd.relay.content.newlines import normalized
+from spamd.relay.content.spool import Budget
 from spamd.relay.options import BareNewlines
-from spamd.relay.spool import Budget
 
 SIGNS = st.lists(
     st.sampled_from([b"\r", b"\n", b".", b"\r\n", b"\r\n.", b"a", b"\x00", b"\r\n.\r", b"\n.\n"]),

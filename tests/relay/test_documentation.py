@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spamd.relay.capabilities import PASSED_ON
-from spamd.relay.commands import EXTENSION_OF
-from spamd.relay.replies import TABLE
+from spamd.relay.smtp.capabilities import PASSED_ON
+from spamd.relay.smtp.commands import EXTENSION_OF
+from spamd.relay.smtp.replies import TABLE
 from spamd.relay.urls import Scheme
 
 ROOT = Path(__file__).parents[2]

@@ -17,9 +17,9 @@ import pytest
 
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.model import BayesOptions, Model
-from spamd.extraction import Extractor
+from spamd.extraction.queue import Extractor
 from spamd.message.facts import SCHEMA
-from spamd.message.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.report import ScanReport
 from spamd.scanning import INLINE_BYTES, Scanner, ScanningInspector
 from tests import hostile

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from spamd.relay.conduct import VISITS_UNHURRIED, Visits
-from spamd.relay.connection import COMMANDS_A_TURN
-from spamd.relay.inbox import READS_UNHURRIED, Inbox
+from spamd.relay.fair_queue import TURNS_A_ROUND, Turns
+from spamd.relay.inbound.client_limits import VISITS_UNHURRIED, Visits
+from spamd.relay.inbound.connection import COMMANDS_A_TURN
+from spamd.relay.inbound.line_buffer import READS_UNHURRIED, Inbox
+from spamd.relay.inbound.session import RelaySession
 from spamd.relay.options import RelayOptions
-from spamd.relay.replies import Reply
-from spamd.relay.session import RelaySession
-from spamd.relay.turns import TURNS_A_ROUND, Turns
+from spamd.relay.smtp.replies import Reply
 from tests.fakes import FakeInspector
 from tests.relay.peers import LETTER, WAIT_S, Running, ScriptedNextHop, Talk, relay
 

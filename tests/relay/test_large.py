@@ -6,12 +6,12 @@ import pytest
 
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.model import BayesOptions, Model
-from spamd.extraction import Extractor
+from spamd.extraction.queue import Extractor
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
-from spamd.message.tokenizer import TokenizerOptions
-from spamd.relay.handover import start_of
-from spamd.relay.spool import Budget, Letter
+from spamd.message.tokens.tokenizer import TokenizerOptions
+from spamd.relay.content.spool import Budget, Letter
+from spamd.relay.inbound.delivery import start_of
 from spamd.report import ScanReport
 from spamd.scanning import Scanner, ScanningInspector
 from tests.fakes import FakeClock, FakeInspector, FakeObserver

@@ -12,8 +12,8 @@ from spamd.errors import (
     SpamdError,
     TemporaryError,
 )
-from spamd.relay.handover import final_replies
-from spamd.relay.replies import TABLE, BadCommandError, FramingError, Reply, reply_to
+from spamd.relay.inbound.delivery import final_replies
+from spamd.relay.smtp.replies import TABLE, BadCommandError, FramingError, Reply, reply_to
 
 
 def family(kind: type[SpamdError]) -> Iterator[type[SpamdError]]:

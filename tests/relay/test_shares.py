@@ -6,10 +6,10 @@ import tracemalloc
 
 import pytest
 
-from spamd.relay.data import ChunkIntake
-from spamd.relay.door import Door
+from spamd.relay.content.data import ChunkIntake
+from spamd.relay.content.spool import Budget, Letter
+from spamd.relay.inbound.connection_limiter import Door
 from spamd.relay.options import MIB, RelayOptions
-from spamd.relay.spool import Budget, Letter
 from tests.relay.peers import LETTER, ScriptedNextHop, relay
 
 

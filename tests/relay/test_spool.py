@@ -11,8 +11,8 @@ from typing import IO, Any
 import pytest
 
 from spamd.message.envelope import Envelope
+from spamd.relay.content.spool import BLOCK, Budget, Letter
 from spamd.relay.options import BareNewlines
-from spamd.relay.spool import BLOCK, Budget, Letter
 from spamd.report import ScanReport
 from tests.fakes import FakeInspector
 from tests.relay.peers import LETTER, ScriptedNextHop, relay

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from spamd.relay.options import NextHopOptions, RelayOptions
-from spamd.relay.stranger import Door, Strangers, ask_all, reached_by_strangers, trusts_everybody
+from spamd.relay.outbound.open_relay import (
+    Door,
+    Strangers,
+    ask_all,
+    reached_by_strangers,
+    trusts_everybody,
+)
 from tests.fakes import FakeObserver
 from tests.relay.peers import FULL, QUEUED, ScriptedNextHop, relay
 

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spamd.message.envelope import Client
-from spamd.relay.commands import parse_path, understood
-from spamd.relay.door import Door
-from spamd.relay.identity import (
+from spamd.relay.content.spool import Budget, Letter
+from spamd.relay.content.trace_fields import date
+from spamd.relay.inbound.connection_limiter import Door
+from spamd.relay.options import RelayOptions
+from spamd.relay.smtp.client_identity import (
     from_xtext,
     identity_commands,
     named_client,
@@ -20,10 +22,8 @@ from spamd.relay.identity import (
     proxy_header,
     xtext,
 )
-from spamd.relay.options import RelayOptions
-from spamd.relay.received import date
-from spamd.relay.replies import SpoolFull
-from spamd.relay.spool import Budget, Letter
+from spamd.relay.smtp.commands import parse_path, understood
+from spamd.relay.smtp.replies import SpoolFull
 from tests.relay.peers import ScriptedNextHop, relay
 
 CLIENT = Client(

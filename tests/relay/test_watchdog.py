@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from spamd.relay.watchdog import Kennel, Watchdog
+from spamd.relay.deadlines import Kennel, Watchdog
 
 
 class FakeTimer:

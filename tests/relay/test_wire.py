@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from spamd.errors import RemoteProtocolError
-from spamd.relay.watchdog import Kennel
-from spamd.relay.wire import START, Wire
+from spamd.relay.deadlines import Kennel
+from spamd.relay.outbound.wire import START, Wire
 
 
 class FakeTransport(asyncio.Transport):

@@ -12,10 +12,11 @@ from spamd.bayes.model import BayesOptions
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, Texts, extract
 from spamd.sample import Label
-from spamd.storage import journal, parts, tables
-from spamd.storage.blobs import texts_of, token_ids
+from spamd.storage import tables
+from spamd.storage.corpus import corpus_tables, journal
+from spamd.storage.corpus.blobs import texts_of, token_ids
+from spamd.storage.corpus.unit_of_work import Resident, SqlUnitOfWork
 from spamd.storage.engine import Database
-from spamd.storage.work import Resident, SqlUnitOfWork
 from spamd.training import Outcome, Result, TrainingOptions
 from spamd.training.trainer import Trainer
 
@@ -149,7 +150,7 @@ def same_sample(first: Features, second: Features) -> bool:
 async def weights(database: Database) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the fusion's weights as they are stored, and as the journal alone makes them."""
     async with database.reading() as connection:
-        stored = await parts.fusion(connection)
+        stored = await corpus_tables.fusion(connection)
         told = fit(await journal.history(connection, 3000), FusionOptions())
     return stored.values, told.values
 

@@ -19,8 +19,8 @@ from spamd.message.facts import SCHEMA
 from spamd.ports import Held, Selection
 from spamd.storage.engine import Database
 from spamd.storage.mailboxes import SqlHeldLessons
+from spamd.storage.maintenance.verify import verify
 from spamd.storage.options import DatabaseOptions
-from spamd.storage.verify import verify
 from spamd.training import Result
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, wide
 

@@ -9,8 +9,8 @@ from spamd.ports import AccountState, Cursor, Held, Parked, Sighting, WatchedAcc
 from spamd.storage import tables
 from spamd.storage.accounts import SqlAccounts
 from spamd.storage.engine import Database
-from spamd.storage.expiry import Expired, expire
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.maintenance.expiry import Expired, expire
 from spamd.storage.options import Ages
 from spamd.storage.scans import Scans
 from tests.storage.mails import SPAM, Desk, FixedClock, mail

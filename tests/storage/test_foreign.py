@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from spamd.message.facts import SCHEMA
-from spamd.message.tokens import token_id
-from spamd.storage.export import FormatError, export_file, import_file, take_back_file
-from spamd.storage.foreign import read
-from spamd.storage.prune import PruneOptions, prune
-from spamd.storage.reset import reset
-from spamd.storage.verify import verify
+from spamd.message.tokens.hashing import token_id
+from spamd.storage.maintenance.export import FormatError, export_file, import_file, take_back_file
+from spamd.storage.maintenance.foreign import read
+from spamd.storage.maintenance.prune import PruneOptions, prune
+from spamd.storage.maintenance.reset import reset
+from spamd.storage.maintenance.verify import verify
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail
 
 BOGOFILTER = """\

@@ -14,7 +14,7 @@ from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
 from spamd.sample import Label
 from spamd.storage import tables
-from spamd.storage.lookup import Ahead, Lookup
+from spamd.storage.corpus.lookup import Ahead, Lookup
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
 from spamd.training import TrainingOptions

@@ -10,13 +10,13 @@ from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
 from spamd.ports import Selection
 from spamd.sample import Label
-from spamd.storage import journal
+from spamd.storage.corpus import journal
 from spamd.storage.engine import Database
-from spamd.storage.export import export_file, import_file
+from spamd.storage.maintenance.export import export_file, import_file
+from spamd.storage.maintenance.reset import reset
+from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
-from spamd.storage.reset import reset
-from spamd.storage.verify import verify
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, weight_sum, weights
 
 WORDS = [f"word{number}" for number in range(150)]

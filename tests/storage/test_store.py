@@ -13,11 +13,11 @@ from spamd.message.facts import SCHEMA
 from spamd.ports import Selection
 from spamd.sample import Label
 from spamd.storage import tables
+from spamd.storage.corpus.journal import Summary
 from spamd.storage.engine import Database
-from spamd.storage.journal import Summary
+from spamd.storage.maintenance.prune import PruneOptions
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
-from spamd.storage.prune import PruneOptions
 from spamd.storage.store import Store
 from spamd.training import TrainingOptions
 from spamd.training.trainer import Trainer

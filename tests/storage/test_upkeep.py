@@ -14,12 +14,12 @@ from sqlalchemy import select, text
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
 from spamd.storage.engine import Database
-from spamd.storage.export import FormatError, export_file, import_file
+from spamd.storage.maintenance.export import FormatError, export_file, import_file
+from spamd.storage.maintenance.prune import PruneOptions, prune
+from spamd.storage.maintenance.reset import reset
+from spamd.storage.maintenance.verify import verify
 from spamd.storage.options import DatabaseOptions
-from spamd.storage.prune import PruneOptions, prune
-from spamd.storage.reset import reset
 from spamd.storage.tables import sample
-from spamd.storage.verify import verify
 from spamd.training import Result
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, journal_rows, mail, weights
 

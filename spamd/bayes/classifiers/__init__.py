@@ -1,0 +1,1 @@
+"""The classifiers, a module each."""

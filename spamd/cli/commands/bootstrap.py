@@ -1,0 +1,187 @@
+"""`spamd bootstrap`: the first lessons, from mail that people have sorted already."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spamd.cli.commands.feedback import Quiet, print_tally, service, tally_exit, tally_json
+from spamd.cli.exits import Exit, UsageProblem
+from spamd.cli.output import fault, json_line, line, progress, show
+from spamd.cli.session import Session, awaited, session
+from spamd.observe.text import printable
+
+if TYPE_CHECKING:
+    from spamd.feedback.bootstrap import Bootstrap, BootstrapOptions, Plan
+    from spamd.feedback.mailboxes.mailbox import Mailbox
+    from spamd.storage.store import Store
+
+
+def bootstrap(
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="MAILDIR", help="Maildirs; else the accounts of the settings."),
+    ] = None,
+    *,
+    limit: Annotated[int, typer.Option(help="Mails of each label, at most.")] = 2000,
+    everything: Annotated[
+        bool, typer.Option("--unbalanced", help="Learn both labels in whatever numbers there are.")
+    ] = False,
+    filtered: Annotated[
+        bool,
+        typer.Option(
+            "--filtered", help="Also what another filter marked, if nobody can forge its marks."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Learn without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what there is.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Learn from mail that people have sorted already.
+
+    Spam comes from Junk, but for what a filter put there. Ham comes from archives and from mail
+    that was answered or is an answer, by what lies in Sent. Both are learned in like numbers, the
+    newest first. You see what was found and are asked before anything is learned; nothing in the
+    mailboxes is changed.
+    """
+    if limit < 1:
+        raise UsageProblem("--limit must be at least 1", context)
+    if not (yes or dry_run) and not sys.stdin.isatty():
+        raise UsageProblem("nobody is here to be asked: give --yes, or --dry-run", context)
+    from spamd.feedback.bootstrap import BootstrapOptions
+
+    ratio = float("inf") if everything else 1.0
+    options = BootstrapOptions(limit=limit, ratio=ratio, filtered=filtered)
+    return awaited(
+        _bootstrap(
+            session(context), paths or [], options, yes=yes, dry_run=dry_run, as_json=as_json
+        )
+    )
+
+
+async def _bootstrap(
+    here: Session,
+    paths: Sequence[Path],
+    options: "BootstrapOptions",
+    *,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    from spamd.cli.opened import opened
+    from spamd.sample import Label
+
+    async with opened(here) as store:
+        pupil = _pupil(here, store, paths, options)
+        with progress("looking", None) as advance:
+            plan = await pupil.plan(advance)
+        if not as_json:
+            _print_plan(plan)
+        chosen = sum(plan.chosen(label) for label in Label)
+        if dry_run or not chosen:
+            if as_json:
+                json_line({"plan": _plan_json(plan), "faults": plan.faults})
+            if plan.faults:
+                return Exit.PARTLY if plan.sources else Exit.TROUBLE
+            return Exit.DONE
+        if not yes and not typer.confirm(f"Learn these {chosen:,} mails?"):
+            return Exit.DONE
+        with progress("learning", chosen) as advance:
+            tally = await pupil.learn(plan, advance)
+        after = await store.totals()
+        shown = store.database.shown
+    tally.faults = plan.faults + tally.faults
+    if as_json:
+        json_line(
+            {
+                "plan": _plan_json(plan),
+                **tally_json(tally),
+                "database": shown,
+                "corpus": {"spam": after.spam, "ham": after.ham},
+            }
+        )
+    else:
+        tally_faults, tally.faults = tally.faults, []
+        print_tally(tally)
+        tally.faults = tally_faults
+        line(f"database       {shown}: {after.spam:,} spam and {after.ham:,} ham now")
+    return tally_exit(tally)
+
+
+def _pupil(
+    here: Session, store: "Store", paths: Sequence[Path], options: "BootstrapOptions"
+) -> "Bootstrap":
+    from spamd.cli.opened import trainer
+    from spamd.feedback.bootstrap import Bootstrap
+    from spamd.message.features import extract
+
+    settings = here.settings
+    return Bootstrap(
+        _mailboxes(here, store, paths),
+        store.scans,
+        trainer(store, settings),
+        lambda content: extract(content, settings.tokenizer),
+        options,
+    )
+
+
+def _mailboxes(here: Session, store: "Store", paths: Sequence[Path]) -> "Sequence[Mailbox]":
+    from spamd.feedback.options import AccountOptions
+    from spamd.feedback.service import mailboxes
+
+    options = here.settings.feedback
+    if paths:
+        accounts = tuple(AccountOptions(maildir=path.absolute()) for path in paths)
+        options = replace(options, accounts=accounts)
+    return mailboxes(options, service(here, store, Quiet()).surroundings)
+
+
+def _print_plan(plan: "Plan") -> None:
+    from rich import box
+    from rich.table import Table
+
+    from spamd.sample import Label
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for title in ("account", "folder", "learned as", "found", "chosen"):
+        table.add_column(title, justify="right" if title in {"found", "chosen"} else "left")
+    for source in plan.sources:
+        table.add_row(
+            printable(source.mailbox.key, limit=50),
+            printable(source.folder.name, limit=40),
+            str(source.label),
+            f"{source.found:,}",
+            f"{len(source.keys):,}",
+        )
+    if plan.sources:
+        show(table)
+    spam, ham = plan.chosen(Label.SPAM), plan.chosen(Label.HAM)
+    line(f"{spam:,} spam and {ham:,} ham to learn; {plan.sent:,} mails in Sent tell of answers")
+    if plan.filtered:
+        line(
+            f"{plan.filtered:,} mails in Junk are left out, as a filter put them there; --filtered"
+            " takes those of another filter"
+        )
+    if not spam and not ham and plan.sources:
+        line("one label has no mail, so the other is left out too; --unbalanced learns it alone")
+    if not plan.sources:
+        line("no sorted mail was found: no Junk, no archive, no answered mail")
+    for each in plan.faults:
+        fault(printable(each, limit=400))
+
+
+def _plan_json(plan: "Plan") -> list[dict[str, object]]:
+    return [
+        {
+            "account": source.mailbox.key,
+            "folder": source.folder.name,
+            "label": str(source.label),
+            "found": source.found,
+            "chosen": len(source.keys),
+        }
+        for source in plan.sources
+    ]

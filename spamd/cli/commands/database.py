@@ -1,0 +1,305 @@
+"""`spamd database …`: schema, check, size, export and import, reset."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spamd.cli.exits import Exit, UsageProblem
+from spamd.cli.help import Grouped, Plain
+from spamd.cli.mail.files import STDIN
+from spamd.cli.output import counted, fault, json_line, line, note
+from spamd.cli.session import Session, awaited, session
+from spamd.errors import SpamdError
+from spamd.observe.text import printable
+from spamd.wording import masked_urls, reason
+
+if TYPE_CHECKING:
+    from spamd.storage.engine import Database
+    from spamd.storage.maintenance.expiry import Expired
+    from spamd.storage.maintenance.export import Imported
+    from spamd.storage.maintenance.prune import Pruned, PruneOptions
+    from spamd.storage.maintenance.verify import Findings
+    from spamd.storage.migrate import Upgrade
+
+app = typer.Typer(help="Look after the database.", rich_markup_mode=None, cls=Grouped)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+@asynccontextmanager
+async def database_of(here: Session) -> "AsyncIterator[Database]":
+    """Open the database whatever its schema; close it at the end."""
+    from spamd.storage.engine import Database
+
+    database = await Database.open(here.settings.database)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@app.command(cls=Plain)
+def upgrade(context: typer.Context, *, as_json: JsonOption = False) -> None:
+    """Bring the tables to this version's schema.
+
+    A SQLite file that holds data is copied beside itself first. All steps are one transaction: an
+    upgrade that is stopped has not happened. With SQLite, spamd serve does this by itself.
+    """
+
+    async def run() -> "tuple[str, Upgrade]":
+        from spamd.storage.migrate import upgrade as upgraded
+
+        async with database_of(session(context)) as database:
+            return database.shown, await upgraded(database)
+
+    shown, done = awaited(run())
+    if as_json:
+        backup = str(done.backup) if done.backup else None
+        json_line({"database": shown, "before": done.before, "after": done.after, "backup": backup})
+    elif done.before == done.after:
+        line(f"{shown} has schema {done.after} already")
+    else:
+        line(f"{shown}: schema {done.before or 'none'} → {done.after}")
+        if done.backup:
+            line(f"copy of the state before: {done.backup}")
+
+
+@app.command(cls=Plain)
+def verify(context: typer.Context, *, as_json: JsonOption = False) -> int:
+    """Recompute all counts from the lessons and compare.
+
+    Nothing is changed. Exit code 3 when something does not agree.
+    """
+
+    async def run() -> "tuple[str, Findings]":
+        from spamd.cli.opened import opened
+        from spamd.message.facts import SCHEMA
+        from spamd.storage.maintenance.verify import verify as verified
+
+        async with opened(session(context)) as store:
+            return store.database.shown, await verified(store.database, SCHEMA)
+
+    shown, found = awaited(run())
+    if as_json:
+        json_line(
+            {
+                "database": shown,
+                "lessons": found.lessons,
+                "tokens": found.tokens,
+                "faults": found.faults,
+            }
+        )
+    else:
+        line(f"{shown}: {counted(found.lessons, 'lesson')}, {counted(found.tokens, 'token')}")
+        line("everything agrees" if not found.faults else "this does not agree:")
+        for fault in found.faults:
+            line(f"  {fault}")
+    return Exit.TROUBLE if found.faults else Exit.DONE
+
+
+@app.command(cls=Plain)
+def prune(
+    context: typer.Context,
+    unseen_days: Annotated[
+        int, typer.Option(metavar="N", help="Words last taught longer ago than this many days …")
+    ] = 180,
+    seen_in: Annotated[
+        int, typer.Option(metavar="N", help="… in no more than this many lessons go.")
+    ] = 1,
+    floor: Annotated[
+        int, typer.Option(metavar="N", help="So many words stay in any case.")
+    ] = 100_000,
+    *,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let go of words that are old and rare, and what is too old.
+
+    Ages of words are measured against the newest lesson, so a clock that jumped lets none go. Every
+    lesson can still be taken back exactly afterwards. What else goes, spamd serve lets go of each
+    hour by itself: scans, held lessons, mail that was given up, what was seen in accounts that
+    nobody watches any more (database.scans_days, feedback.held_days, parked_days, seen_days).
+    """
+    from spamd.storage.maintenance.prune import PruneOptions
+
+    try:
+        options = PruneOptions(unseen_days=unseen_days, seen_in=seen_in, floor=floor)
+    except ValueError as error:
+        raise UsageProblem(str(error), context) from error
+    shown, done, gone = awaited(_prune(session(context), options, dry_run=dry_run))
+    if as_json:
+        json_line(
+            {
+                "database": shown,
+                "dry_run": dry_run,
+                "examined": done.examined,
+                "removed": done.removed,
+                "spared": done.spared,
+                "lessons": done.lessons,
+                **asdict(gone),
+            }
+        )
+        return
+    verb = "would go" if dry_run else "went"
+    line(f"{shown}: {done.removed:,} of {counted(done.examined, 'token')} {verb}")
+    line(f"  from {counted(done.lessons, 'lesson')}; {done.spared:,} more stay as the floor asks")
+    line(f"  {counted(gone.scans, 'scan')}, {counted(gone.changes, 'change row')} {verb}")
+    line(
+        f"  {counted(gone.held, 'held lesson')}, {counted(gone.parked, 'mail')} given up,"
+        f" {counted(gone.sightings, 'mail')} seen in {counted(gone.accounts, 'account')} {verb}"
+    )
+
+
+async def _prune(
+    here: Session, options: "PruneOptions", *, dry_run: bool
+) -> "tuple[str, Pruned, Expired]":
+    from spamd.cli.opened import opened
+    from spamd.clock import WallClock
+    from spamd.storage.maintenance.prune import prune as pruned
+
+    async with opened(here) as store:
+        done = await pruned(store.database, WallClock(), options, dry_run=dry_run)
+        gone = await store.expire(here.settings.ages, dry_run=dry_run)
+        return store.database.shown, done, gone
+
+
+@app.command("export", cls=Plain)
+def export_(
+    context: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="New file; *.gz is compressed; - is stdout.")
+    ],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write all lessons into a text file.
+
+    One JSON object a line, with the words of each lesson: treat the file like mail. It can be
+    imported into SQLite and PostgreSQL alike.
+    """
+    shown, number = awaited(_export(session(context), file))
+    if as_json and file != STDIN:
+        json_line({"database": shown, "lessons": number})
+    else:
+        note(f"{counted(number, 'lesson')} exported from {shown}")
+
+
+async def _export(here: Session, file: str) -> tuple[str, int]:
+    from spamd.cli.opened import opened
+    from spamd.storage.maintenance.export import export, export_file
+
+    async with opened(here) as store:
+        if file == STDIN:
+            return store.database.shown, await export(store.database, sys.stdout)
+        try:
+            return store.database.shown, await export_file(store.database, Path(file))
+        except OSError as error:
+            raise SpamdError(f"{printable(file)}: {reason(error)}") from error
+
+
+@app.command("import", cls=Plain)
+def import_(
+    context: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="What export wrote; - is standard input.")
+    ],
+    *,
+    take_back: Annotated[
+        bool, typer.Option("--take-back", help="Take the counts of bogofilter or SpamBayes back.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Add the lessons of a file that export wrote.
+
+    Mail that is known already keeps its lesson. Lines that can't be read are skipped and named.
+    The words that bogofilter (bogoutil -d) or SpamBayes (sb_dbexpimp -e) export are added too, each
+    file once, and can be taken back. SpamAssassin and rspamd keep hashes of words: teach the mail.
+    """
+    shown, done = awaited(_import(session(context), file, take_back=take_back))
+    if as_json:
+        json_line(
+            {
+                "database": shown,
+                "learned": done.learned,
+                "known": done.known,
+                "skipped": done.skipped,
+                "faults": done.faults,
+                "complete": done.complete,
+                "programs": done.tallies,
+            }
+        )
+    else:
+        line(f"learned        {done.learned:>8,}")
+        line(f"already known  {done.known:>8,}")
+        line(f"skipped        {done.skipped:>8,}")
+        for program in done.tallies:
+            line(f"counts of      {program:>8}  {'taken back' if take_back else 'added'}")
+        line(f"database       {shown}")
+    for each in done.faults:
+        fault(f"{printable(file)}: {each}")
+    if not done.complete:
+        fault(f"{printable(file)}: the file ends early; what stands before was imported")
+    return Exit.PARTLY if done.skipped or not done.complete else Exit.DONE
+
+
+async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, Imported]":
+    from spamd.cli.opened import opened
+    from spamd.storage.maintenance.export import FormatError, import_lines
+
+    async with opened(here) as store:
+        try:
+            if take_back:
+                done = await store.take_back_file(Path(file))
+            elif file == STDIN:
+                done = await import_lines(store.unit_of_work, sys.stdin)
+            else:
+                done = await store.import_file(Path(file))
+        except (FormatError, UnicodeDecodeError, EOFError) as error:
+            raise SpamdError(f"{printable(file)}: {error}") from error
+        except OSError as error:
+            raise SpamdError(f"{printable(file)}: {reason(error)}") from error
+        return store.database.shown, done
+
+
+@app.command(cls=Plain)
+def reset(
+    context: typer.Context,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget everything that was taught, after a backup.
+
+    The backup of a SQLite database lies beside it, that of PostgreSQL is an export in the current
+    folder. To take back part of it, see spamd rollback.
+    """
+    here = session(context)
+    place = here.settings.database.url
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageProblem("reset forgets everything; say --yes if you mean it", context)
+        typer.confirm(f"Forget everything taught in {masked_urls(place)}?", abort=True)
+
+    async def run() -> tuple[str, Path]:
+        from spamd.cli.opened import opened
+        from spamd.clock import WallClock
+        from spamd.storage.maintenance.reset import reset as reset_all
+
+        async with opened(here) as store:
+            try:
+                backup = await reset_all(store.database, WallClock(), Path.cwd())
+            except OSError as error:
+                raise SpamdError(f"the backup can't be written: {reason(error)}") from error
+            return store.database.shown, backup
+
+    shown, backup = awaited(run())
+    if as_json:
+        json_line({"database": shown, "backup": str(backup)})
+    else:
+        line(f"{shown} has forgotten everything; backup: {backup}")

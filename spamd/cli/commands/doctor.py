@@ -1,0 +1,262 @@
+"""`spamd doctor`: does the whole loop work, and if not, where does it break?"""
+
+import os
+import pwd
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spamd.cli.commands.feedback import Quiet, service
+from spamd.cli.exits import Exit
+from spamd.cli.output import json_line, line
+from spamd.cli.session import Session, awaited, session
+from spamd.cli.strangers import NEXT_HOP_S, stranger_words
+from spamd.errors import ConfigError, TemporaryError
+from spamd.observe.text import printable
+
+if TYPE_CHECKING:
+    from spamd.feedback.doctor.mailboxes import Hands
+    from spamd.feedback.doctor.message import Setup
+    from spamd.feedback.doctor.steps import Finding
+    from spamd.feedback.options import AccountOptions
+    from spamd.storage.store import Store
+
+ROOT = 0
+
+SIGNS = {"fine": "ok  ", "warning": "WARN", "broken": "FAIL"}
+
+
+def doctor(
+    context: typer.Context,
+    *,
+    recipient: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Who gets the test mail; else the first account."),
+    ] = None,
+    sender: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Who sends it; else the recipient.")
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="Patience at each step.")
+    ] = 15.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Walk the whole loop with a test mail; say where it breaks.
+
+    A mail goes in by SMTP, is judged and delivered; it is moved as a person would move it, the move
+    is learned, and the lesson is taken back. The mail is removed at the end and the counts are as
+    before. Run it as the user the daemon runs as, or as root.
+    """
+    return awaited(_doctor(session(context), recipient, sender, wait, as_json=as_json))
+
+
+async def _doctor(
+    here: Session, recipient: str | None, sender: str | None, wait_s: float, *, as_json: bool
+) -> int:
+    findings: list[Finding] = []
+
+    def tell(finding: "Finding") -> None:
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+
+    if not as_json:
+        line(f"{SIGNS['fine']}  {'settings':<11} {here.configuration.read_from}")
+    await _examine(here, recipient, sender, wait_s, tell)
+    worst = {str(finding.state) for finding in findings}
+    if as_json:
+        settings = here.configuration.read_from
+        json_line({"settings": settings, "findings": [_json(finding) for finding in findings]})
+    elif worst == {"fine"}:
+        line("the loop is closed: what people do with their mail is learned")
+    if "broken" in worst:
+        return Exit.TROUBLE
+    return Exit.PARTLY if "warning" in worst else Exit.DONE
+
+
+async def _examine(
+    here: Session,
+    recipient: str | None,
+    sender: str | None,
+    wait_s: float,
+    tell: "Callable[[Finding], None]",
+) -> None:
+    from spamd.cli.opened import opened, trainer
+    from spamd.clock import WallClock
+    from spamd.feedback.doctor.steps import DATABASE_CURE, Doctor, Finding, Instruments, State
+
+    for finding in _rights(here):
+        tell(finding)
+    async for finding in _strangers(here):
+        tell(finding)
+    try:
+        async with opened(here) as store:
+            hands, watched = _hands(here, store)
+            setup = _setup(here, store, recipient, sender, wait_s)
+            instruments = Instruments(
+                mailboxes=store.mailboxes,
+                window_s=here.settings.feedback.rule_window_s,
+                history=store.scans,
+                leases=store.leases,
+                trainer=trainer(store, here.settings),
+                clock=WallClock(),
+            )
+            if not watched:
+                tell(_unwatched())
+            async for finding in Doctor(setup, instruments, hands, watched=watched).examine():
+                tell(finding)
+    except ConfigError as error:
+        cure = "" if str(error).startswith("feedback.") else DATABASE_CURE
+        tell(Finding(step="settings", state=State.BROKEN, seen=str(error), cure=cure))
+    except TemporaryError as error:
+        tell(Finding(step="database", state=State.BROKEN, seen=str(error), cure=DATABASE_CURE))
+
+
+def _rights(here: Session) -> "Iterator[Finding]":
+    """Say when the database's file belongs to somebody else than who runs this."""
+    from spamd.feedback.doctor.steps import Finding, State
+
+    path = here.settings.database.path
+    if path is None or not os.access(path, os.F_OK):
+        return
+    owner, me = path.stat().st_uid, os.geteuid()
+    if me in {owner, ROOT}:  # what root makes there is given to the owner (storage.engine)
+        return
+    can = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    yield Finding(
+        step="rights",
+        state=State.WARNING if can else State.BROKEN,
+        seen=f"{path} belongs to {_name(owner)}, this runs as {_name(me)}",
+        cure=f"run spamd as {_name(owner)}: sudo -u {_name(owner)} spamd doctor; files that another"
+        " user makes beside the database lock the daemon out",
+    )
+
+
+async def _strangers(here: Session) -> "AsyncIterator[Finding]":
+    """Play the stranger who wants to send elsewhere, where strangers can reach us."""
+    from spamd.feedback.doctor.steps import Finding, State
+    from spamd.relay.outbound.open_relay import (
+        Door,
+        ask_all,
+        reached_by_strangers,
+        trusts_everybody,
+    )
+
+    relay = here.settings.relay
+    if reached_by_strangers(relay) and trusts_everybody(relay):
+        yield Finding(
+            step="strangers",
+            state=State.WARNING,
+            seen="relay.trusted_networks holds everybody: anyone may say who he is",
+            cure="name the proxies only",
+        )
+    states = {Door.CLOSED: State.FINE, Door.UNTOLD: State.BROKEN}
+    async for seen in ask_all(relay, here.settings.next_hop, within_s=NEXT_HOP_S):
+        said, cure = stranger_words(seen)
+        state = states.get(seen.door, State.WARNING)
+        yield Finding(step="strangers", state=state, seen=said, cure=cure)
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def _unwatched() -> "Finding":
+    from spamd.feedback.doctor.steps import Finding, State
+
+    return Finding(
+        step="account",
+        state=State.WARNING,
+        seen="no accounts are set: nobody learns from what people move",
+        cure="set feedback.accounts; this examination teaches by itself instead",
+    )
+
+
+def _hands(here: Session, store: "Store") -> "tuple[Sequence[Hands], bool]":
+    """Return hands in all accounts, or in the Maildir that is the next hop."""
+    from spamd.feedback.doctor.mailboxes import hands_for
+    from spamd.feedback.options import AccountOptions
+    from spamd.feedback.service import mailboxes
+    from spamd.relay.urls import Scheme, parse_next_hop
+
+    options = here.settings.feedback
+    watched = bool(options.accounts)
+    url = parse_next_hop(here.settings.next_hop.url, key="next_hop.url")
+    if not watched and url.scheme is Scheme.MAILDIR:
+        from pathlib import Path
+
+        root = Path(url.path)
+        options = replace(options, accounts=(AccountOptions(maildir=root, user="you"),))
+    around = service(here, store, Quiet()).surroundings
+    return [hands_for(mailbox, options) for mailbox in mailboxes(options, around)], watched
+
+
+def somebody(account: "AccountOptions") -> str:
+    """Return whose mail comes into an account: a master user has none of his own.
+
+    Raises:
+        ConfigError: the file with the users can't be read, or names nobody.
+    """
+    from spamd.feedback.accounts import users_of
+
+    if not (account.users or account.users_file):
+        return account.user
+    users = users_of(account)
+    if not users:
+        raise ConfigError(
+            f"feedback.accounts: {account.users_file} names nobody whom the master user"
+            f" {account.user} could watch; write one user a line"
+        )
+    return users[0]
+
+
+def _setup(
+    here: Session,
+    store: "Store",
+    recipient: str | None,
+    sender: str | None,
+    wait_s: float,
+) -> "Setup":
+    from secrets import token_hex
+
+    from spamd.feedback.doctor.message import Setup
+
+    settings = here.settings
+    listener = next(
+        (each for each in settings.relay.listeners if not each.path and not each.lmtp), None
+    )
+    if listener is None:
+        raise ConfigError("relay.listen has no address for SMTP, so no test mail can be sent")
+    accounts = settings.feedback.accounts
+    user = somebody(accounts[0]) if accounts else "postmaster"
+    address = recipient or (user if "@" in user else f"{user or 'postmaster'}@localhost")
+    return Setup(
+        host=listener.host if listener.host not in {"0.0.0.0", "::"} else "127.0.0.1",  # noqa: S104 - compared, not bound
+        port=listener.port,
+        next_hop=settings.next_hop.url,
+        database=store.database.shown,
+        recipient=address,
+        sender=sender or address,
+        mark=f"doctor{token_hex(6)}",
+        wait_s=wait_s,
+    )
+
+
+def _print(finding: "Finding") -> None:
+    line(f"{SIGNS[finding.state]}  {finding.step:<11} {printable(finding.seen, limit=500)}")
+    if finding.cure:
+        line(f"                  → {printable(finding.cure, limit=500)}")
+
+
+def _json(finding: "Finding") -> dict[str, str]:
+    return {
+        "step": finding.step,
+        "state": str(finding.state),
+        "seen": finding.seen,
+        "cure": finding.cure,
+    }

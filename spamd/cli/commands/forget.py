@@ -1,0 +1,201 @@
+"""`spamd forget` and `spamd rollback`: lessons taken back exactly."""
+
+import re
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from spamd.cli.exits import Exit, UsageProblem
+from spamd.cli.mail import files
+from spamd.cli.mail.files import Unreadable
+from spamd.cli.output import counted, fault, json_line, line
+from spamd.cli.session import Session, awaited, session
+from spamd.observe.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spamd.cli.opened import Targets
+    from spamd.ports import LessonHead, Selection
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+AGO = re.compile(r"(\d{1,6})([mhdw])")
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def forget(
+    context: typer.Context,
+    names: Annotated[
+        list[str], typer.Argument(metavar="ID|PATH", help="Mail, or the X-Spam-Id of one.")
+    ],
+    *,
+    as_json: JsonOption = False,
+) -> int:
+    """Take lessons back, as if they had never been given.
+
+    Mail that was never taught is named, and changes nothing.
+    """
+    from spamd.cli.opened import refuse_terminal, targets
+
+    refuse_terminal(context, names)
+    return awaited(_forget(session(context), targets(names), as_json=as_json))
+
+
+async def _forget(here: Session, wanted: "Targets", *, as_json: bool) -> int:
+    from spamd.cli.mail.extraction import extracted
+    from spamd.cli.opened import digests_of, opened, trainer
+
+    async with opened(here) as store:
+        digests, unknown = await digests_of(store, wanted)
+        skipped = [Unreadable(name=name, reason="no mail of this id is known") for name in unknown]
+        for one in extracted(files.read(wanted.paths), here.settings.tokenizer):
+            if isinstance(one, Unreadable):
+                skipped.append(one)
+            else:
+                digests[one[0]] = one[1].digest
+        outcomes = await trainer(store, here.settings).forget(list(digests.values()))
+        after = await store.totals()
+        place = store.database.shown
+    results = {outcome.digest: outcome for outcome in outcomes}
+    forgotten = [name for name, digest in digests.items() if results[digest].label is not None]
+    skipped += [
+        Unreadable(name=name, reason="it was never taught")
+        for name, digest in digests.items()
+        if results[digest].label is None
+    ]
+    if as_json:
+        json_line(
+            {
+                "database": place,
+                "forgotten": forgotten,
+                "skipped": [{"path": one.name, "reason": one.reason} for one in skipped],
+                "corpus": {"spam": after.spam, "ham": after.ham},
+            }
+        )
+    else:
+        line(f"{counted(len(forgotten), 'lesson')} taken back; {place} holds")
+        line(f"{after.spam:,} spam and {after.ham:,} ham now")
+    for one in skipped:
+        fault(f"{printable(one.name)}: {one.reason}")
+    if not skipped:
+        return Exit.DONE
+    return Exit.PARTLY if forgotten else Exit.TROUBLE
+
+
+def rollback(
+    context: typer.Context,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="Lessons from then on: 2026-01-31, 2026-01-31T12:00, 3d."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="T", help="Lessons before then.")] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="S", help="Lessons from imap, maildir, cli, address, …")
+    ] = None,
+    actor: Annotated[
+        str | None, typer.Option(metavar="A", help="Lessons given by this person or account.")
+    ] = None,
+    domain: Annotated[
+        str | None, typer.Option(metavar="D", help="Lessons on mail from this sender's domain.")
+    ] = None,
+    label: Annotated[
+        Literal["spam", "ham"] | None, typer.Option(help="Lessons under this label.")
+    ] = None,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be taken back.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Take back all lessons of a time, source, person or domain.
+
+    Conditions are joined by "and"; at least one is needed. The rest stays as if those lessons had
+    never been given.
+    """
+    from spamd.ports import Selection
+    from spamd.sample import Label
+
+    if not any((since, until, source, actor, domain, label)):
+        raise UsageProblem(
+            "say which lessons: --since, --until, --source, --actor, --domain or --label", context
+        )
+    now = datetime.now().astimezone()
+    selection = Selection(
+        since=moment(since, now) if since else None,
+        until=moment(until, now) if until else None,
+        source=source,
+        actor=actor,
+        sender_domain=domain,
+        label=Label(label) if label else None,
+    )
+    return awaited(_rollback(session(context), selection, dry_run=dry_run, as_json=as_json))
+
+
+async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_json: bool) -> int:
+    from spamd.cli.opened import opened, trainer
+
+    async with opened(here) as store:
+        if dry_run:
+            heads = await store.lessons(selection)
+        else:
+            heads = await trainer(store, here.settings).rollback(selection)
+        after = await store.totals()
+        place = store.database.shown
+    if as_json:
+        json_line(
+            {
+                "database": place,
+                "dry_run": dry_run,
+                "lessons": [_head(head) for head in heads],
+                "corpus": {"spam": after.spam, "ham": after.ham},
+            }
+        )
+        return Exit.DONE
+    verb = "would be taken back from" if dry_run else "taken back from"
+    line(f"{counted(len(heads), 'lesson')} {verb} {place}")
+    _print_groups(heads)
+    line(f"{after.spam:,} spam and {after.ham:,} ham {'stand there' if dry_run else 'remain'}")
+    return Exit.DONE
+
+
+def _print_groups(heads: "Sequence[LessonHead]") -> None:
+    groups = Counter((head.label, head.source, head.actor) for head in heads)
+    for (label, source, actor), number in groups.most_common():
+        line(f"  {number:>8,}  {label:<5} {source:<10} {printable(actor)}")
+    if heads:
+        first, last = heads[0].time.astimezone(), heads[-1].time.astimezone()
+        line(f"  given from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}")
+
+
+def _head(head: "LessonHead") -> dict[str, object]:
+    return {
+        "id": head.digest.hex(),
+        "label": str(head.label),
+        "source": head.source,
+        "actor": head.actor,
+        "sender_domain": head.sender_domain,
+        "time": head.time.isoformat(),
+        "before": head.before,
+        "after": head.after,
+    }
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Return the time that a text means: a date, a date and time, or how long ago.
+
+    Without a zone it is local time.
+
+    Raises:
+        UsageProblem: it means no time.
+    """
+    try:
+        if ago := AGO.fullmatch(text):
+            return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+        return datetime.fromisoformat(text).astimezone()  # the zone of that day: summer time or not
+    except (ValueError, OverflowError):
+        raise UsageProblem(
+            f'"{text}" is no time; write 2026-01-31, 2026-01-31T12:00, 30m, 2h, 3d or 1w'
+        ) from None

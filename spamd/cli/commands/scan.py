@@ -1,0 +1,196 @@
+"""`spamd scan` and `spamd explain`: what the filter thinks of mail, and why."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from spamd.cli.exits import Exit, ScanExit
+from spamd.cli.mail import files
+from spamd.cli.mail.files import Unreadable
+from spamd.cli.output import fault, json_line, line, progress
+from spamd.cli.session import Session, awaited, session
+from spamd.clock import WallClock
+from spamd.errors import SpamdError
+from spamd.loading import loading
+from spamd.observe.text import printable
+
+if TYPE_CHECKING:
+    from spamd.cli.opened import Targets, Words
+    from spamd.message.features import Features
+    from spamd.report import ScanReport
+    from spamd.scanning import Scanner
+
+T = TypeVar("T")
+
+CLOCK = WallClock()
+
+BATCH = 100
+"""Mails whose words are looked up in the database together."""
+
+CODES = {"spam": ScanExit.SPAM, "ham": ScanExit.HAM, "unsure": ScanExit.UNSURE}
+
+
+def scan(
+    context: typer.Context,
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH", help="Mailboxes or files; - is standard input.")
+    ],
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for each mail.")
+    ] = False,
+) -> int:
+    """Say what the filter thinks of mail.
+
+    PATH is a Maildir, an mbox, a folder of files or one file. Nothing is learned or changed.
+    Exit code for one mail: 0 spam, 1 ham, 2 unsure, 3 trouble; for several 0 when all were
+    scanned, 3 when one was not.
+    """
+    from spamd.cli.opened import refuse_terminal
+
+    refuse_terminal(context, paths)
+    return _scan(session(context), paths, as_json=as_json)
+
+
+def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
+    with loading():
+        from spamd.cli.mail.extraction import extracted
+        from spamd.cli.opened import looked_up, named
+
+    codes: list[ScanExit] = []
+    size = files.extent(paths, files.MANY_FILES).size_bytes
+    with looked_up(here) as words:
+        secret = words.secret()
+        with progress("scanning", size) as advance:
+            found = extracted(files.read(paths), here.settings.tokenizer)
+            for batch in _batches(found):
+                readable = [one for one in batch if not isinstance(one, Unreadable)]
+                scanner = _scanner(words, here, secret, [mail for _, mail in readable])
+                for one in batch:
+                    if isinstance(one, Unreadable):
+                        codes.append(_unscanned(one, as_json=as_json))
+                        continue
+                    name, mail = one
+                    report = scanner.judge(mail, CLOCK.monotonic())
+                    _print(name, named(mail, secret), report, as_json=as_json)
+                    codes.append(CODES[report.verdict])
+                    advance(mail.size_bytes)
+    if len(codes) == 1:
+        return codes[0]
+    return Exit.TROUBLE if ScanExit.TROUBLE in codes else Exit.DONE
+
+
+def _batches(found: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(found)
+    while batch := list(islice(remaining, BATCH)):
+        yield batch
+
+
+def _scanner(
+    words: "Words", here: Session, secret: bytes, mails: Sequence["Features"]
+) -> "Scanner":
+    """Return a scanner whose model knows the words of these mails."""
+    from spamd.bayes.counts import distinct
+    from spamd.scanning import Scanner
+
+    model = words.load_model(distinct(mail.sample.ids for mail in mails))
+    return Scanner(
+        model=lambda: model,
+        decision=here.settings.decision,
+        tokenizer=here.settings.tokenizer,
+        clock=CLOCK,
+        key=secret,
+        random=os.urandom,
+    )
+
+
+def _print(name: str, identity: str, report: "ScanReport", *, as_json: bool) -> None:
+    if as_json:
+        json_line(
+            {
+                "path": name,
+                "id": identity,
+                "verdict": str(report.verdict),
+                "probability": report.probability,
+                "action": str(report.action),
+                "reason": report.reason,
+                "heads": dict(report.scores),
+            }
+        )
+        return
+    why = "" if report.reason.startswith("probability") else f"  ({report.reason})"
+    line(f"{report.verdict:<6}  {report.probability:.4f}  {printable(name)}{why}")
+
+
+def _unscanned(one: Unreadable, *, as_json: bool) -> ScanExit:
+    if as_json:
+        json_line(
+            {
+                "path": one.name,
+                "id": None,
+                "verdict": "unscanned",
+                "probability": None,
+                "action": "accept",
+                "reason": one.reason,
+                "heads": {},
+            }
+        )
+    fault(f"{printable(one.name)}: {one.reason}")
+    return ScanExit.TROUBLE
+
+
+def explain(
+    context: typer.Context,
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH|ID", help="Mail, or the X-Spam-Id of one; - is stdin."),
+    ],
+    clues: Annotated[int, typer.Option(metavar="N", min=1, help="Words shown for each head.")] = 8,
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for each mail.")
+    ] = False,
+) -> int:
+    """Say why: each head's words, and what would flip the verdict.
+
+    By its X-Spam-Id a mail is explained as it was scanned, if that is not longer ago than
+    database.scans_days; the counts are those of now.
+    """
+    from spamd.cli.opened import refuse_terminal, targets
+
+    refuse_terminal(context, names)
+    return awaited(_explain(session(context), targets(names), clues=clues, as_json=as_json))
+
+
+async def _explain(here: Session, wanted: "Targets", *, clues: int, as_json: bool) -> int:
+    from spamd.bayes.evidence import explain as explained
+    from spamd.cli import explanation
+    from spamd.cli.mail.extraction import extracted
+    from spamd.cli.opened import named, opened, remembered
+
+    done, failed = 0, 0
+    async with opened(here) as store:
+        secret = await store.secret()
+        found = await remembered(store, wanted)
+        found += extracted(files.read(wanted.paths), here.settings.tokenizer)
+        for one in found:
+            if isinstance(one, Unreadable):
+                fault(f"{printable(one.name)}: {one.reason}")
+                failed += 1
+                continue
+            name, mail = one
+            result = explained(await store.load_model(mail.sample.ids), mail.sample, clues)
+            if as_json:
+                head = {"path": name, "id": named(mail, secret)}
+                json_line(head | explanation.as_json(result, mail))
+            else:
+                if done:
+                    line()
+                explanation.show(name, result, mail)
+            done += 1
+    if failed and not done:
+        raise SpamdError("nothing could be explained")
+    return Exit.PARTLY if failed else Exit.DONE

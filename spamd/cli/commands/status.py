@@ -1,0 +1,229 @@
+"""`spamd status`: what was learned, by whom, and what is missing."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spamd.cli.commands.train import advices
+from spamd.cli.output import counted, json_line, line, show
+from spamd.cli.session import Session, awaited, session
+from spamd.cli.strangers import NEXT_HOP_S, stranger_words
+from spamd.observe.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spamd.bayes.counts import Totals
+    from spamd.ports import Held, LeaseHolder, LessonHead, Parked, WatchedAccount
+    from spamd.relay.outbound.open_relay import Seen
+    from spamd.settings import Settings
+    from spamd.storage.corpus.journal import Summary
+
+LOST = 20
+"""Lost accounts shown: with more it is the server, not the accounts."""
+
+LAST = 5
+"""Lessons shown: enough to see whether the last ones did what they should."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the database says."""
+
+    database: str
+    totals: "Totals"
+    lessons: "Summary"
+    last: "Sequence[LessonHead]"
+    held: "Sequence[Held]"
+    parked: "Sequence[Parked]"
+    accounts: "Sequence[WatchedAccount]"
+    watcher: "LeaseHolder | None"
+    next_hops: "Sequence[Seen]"
+
+
+def status(
+    context: typer.Context,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show what was learned, by whom, and what is missing.
+
+    Each lesson shows the probability of spam before and after it was learned: the proof that
+    teaching works. A correction is a lesson that the filter would have got wrong.
+    """
+    here = session(context)
+    state = awaited(_state(here))
+    if as_json:
+        file = here.configuration.file
+        found = {"settings": str(file.absolute()) if file else None}
+        json_line(found | _as_json(state, here.settings))
+    else:
+        line(f"settings     {here.configuration.read_from}")
+        _print(state, here.settings)
+
+
+async def _state(here: Session) -> State:
+    from spamd.cli.opened import opened
+    from spamd.feedback.account_state import LEASE
+    from spamd.relay.outbound.open_relay import ask_all
+
+    settings = here.settings
+    asked = ask_all(settings.relay, settings.next_hop, within_s=NEXT_HOP_S)
+    async with opened(here) as store:
+        return State(
+            database=store.database.shown,
+            totals=await store.totals(),
+            lessons=await store.summary(),
+            last=await store.latest(LAST),
+            held=await store.held.held(),
+            parked=await store.mailboxes.parked(),
+            accounts=await store.accounts.accounts(),
+            watcher=await store.leases.holder(LEASE),
+            next_hops=[seen async for seen in asked],
+        )
+
+
+def _missing(totals: "Totals", settings: "Settings") -> dict[str, int]:
+    decision = settings.decision
+    return {
+        "spam": max(0, decision.minimum_spam - totals.spam),
+        "ham": max(0, decision.minimum_ham - totals.ham),
+    }
+
+
+def _lesson(head: "LessonHead") -> dict[str, object]:
+    return {
+        "id": head.digest.hex(),
+        "time": head.time.isoformat(),
+        "label": str(head.label),
+        "source": head.source,
+        "actor": head.actor,
+        "before": head.before,
+        "after": head.after,
+    }
+
+
+def _account(one: "WatchedAccount") -> dict[str, object]:
+    return {
+        "account": one.name,
+        "state": str(one.state),
+        "since": one.since.isoformat(),
+        "reason": one.reason,
+        "silent": one.silent,
+    }
+
+
+def _as_json(state: State, settings: "Settings") -> dict[str, object]:
+    from spamd.bayes.decision import thresholds
+
+    totals, lessons = state.totals, state.lessons
+    return {
+        "database": state.database,
+        "corpus": {"spam": totals.spam, "ham": totals.ham, "tokens": totals.vocabulary},
+        "missing": _missing(totals, settings),
+        "thresholds": thresholds(settings.decision),
+        "lessons": {
+            "total": lessons.total,
+            "sources": dict(lessons.sources),
+            "corrections": lessons.corrections,
+            "last": [_lesson(head) for head in state.last],
+        },
+        "held": len(state.held),
+        "parked": len(state.parked),
+        "watched_by": state.watcher.holder if state.watcher else None,
+        "accounts": [_account(one) for one in state.accounts],
+        "strangers": {seen.next_hop: str(seen.door) for seen in state.next_hops},
+        "advice": advices(totals, settings),
+    }
+
+
+def _print(state: State, settings: "Settings") -> None:
+    from spamd.bayes.decision import thresholds
+
+    totals, lessons = state.totals, state.lessons
+    line(f"database     {state.database}")
+    line(
+        f"corpus       {totals.spam:,} spam and {totals.ham:,} ham{_ratio(totals)},"
+        f" {counted(totals.vocabulary, 'token')}"
+    )
+    bounds = thresholds(settings.decision)
+    ready = not any(_missing(totals, settings).values())
+    verdicts = ", ".join(f"{choice} from {p:.4f}" for choice, p in bounds.items())
+    line(f"verdicts     {verdicts if ready else 'not yet'}")
+    for advice in advices(totals, settings):
+        line(f"             {advice}")
+    line(f"lessons      {_sources(lessons)}")
+    if lessons.total:
+        share = 100 * lessons.corrections / lessons.total
+        line(f"             {lessons.corrections:,} of them corrected the filter ({share:.1f} %)")
+    if state.held:
+        line(f"held         {counted(len(state.held), 'lesson')} for review: spamd lessons held")
+    if state.parked:
+        line(f"parked       {counted(len(state.parked), 'mail')} could not be learned")
+    if settings.feedback.accounts:
+        _print_accounts(state)
+    for seen in state.next_hops:
+        said, cure = stranger_words(seen)
+        line(f"strangers    {said}")
+        if cure:
+            line(f"             {cure}")
+    if state.last:
+        _print_last(state.last)
+
+
+def _print_accounts(state: State) -> None:
+    from spamd.ports import AccountState
+
+    if state.watcher is None:
+        line("accounts     nobody watches them now: spamd serve does, or spamd feedback watch")
+        return
+    numbers = Counter(one.state for one in state.accounts)
+    line(f"accounts     {', '.join(f'{n:,} {what}' for what, n in numbers.items()) or 'none yet'}")
+    lost = [one for one in state.accounts if one.state is AccountState.LOST]
+    for one in lost[:LOST]:
+        since = f"{one.since.astimezone():%Y-%m-%d %H:%M}"
+        name, why = printable(one.name, limit=120), printable(one.reason, limit=400)
+        line(f"             {name} lost since {since}: {why}")
+    if len(lost) > LOST:
+        line(f"             and {len(lost) - LOST:,} more lost: spamd status --json")
+    silent = sum(one.silent for one in state.accounts)
+    if silent:
+        line(
+            f"             IDLE is silent in {counted(silent, 'account')}: moves wait for the poll;"
+        )
+        line("             see the limits of Dovecot and the kernel, Growth in docs/operations.md")
+
+
+def _sources(lessons: "Summary") -> str:
+    """Return "120: 100 by imap, 20 by cli"."""
+    by = ", ".join(f"{number:,} by {source}" for source, number in lessons.sources.items())
+    return f"{lessons.total:,}: {by}" if by else "none"
+
+
+def _ratio(totals: "Totals") -> str:
+    if not totals.spam or not totals.ham:
+        return ""
+    spam, ham = max(1.0, totals.spam / totals.ham), max(1.0, totals.ham / totals.spam)
+    return f" (1 : {ham:.1f})" if ham > 1 else f" ({spam:.1f} : 1)"
+
+
+def _print_last(lessons: "Sequence[LessonHead]") -> None:
+    from rich import box
+    from rich.table import Table
+
+    line("\nThe last lessons, the newest first: probability of spam before → after")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for title in ("time", "label", "before → after", "source", "by", "id"):
+        table.add_column(title, overflow="fold" if title == "by" else "ellipsis")
+    for head in lessons:
+        table.add_row(
+            f"{head.time.astimezone():%Y-%m-%d %H:%M}",
+            str(head.label),
+            f"{head.before:.4f} → {head.after:.4f}",
+            head.source,
+            printable(head.actor, limit=30),
+            head.digest.hex(),
+        )
+    show(table)

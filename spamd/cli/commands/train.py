@@ -1,0 +1,260 @@
+"""`spamd train` and `spamd retrain`: lessons given by an admin."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from spamd.cli.exits import Exit, UsageProblem
+from spamd.cli.mail import files
+from spamd.cli.mail.files import Unreadable
+from spamd.cli.output import counted, fault, json_line, line, progress
+from spamd.cli.session import Session, awaited, session
+from spamd.errors import TemporaryError
+from spamd.observe.text import printable
+
+if TYPE_CHECKING:
+    from spamd.bayes.counts import Totals
+    from spamd.cli.mail.extraction import Extracted
+    from spamd.cli.opened import Targets
+    from spamd.message.features import Features
+    from spamd.settings import Settings
+    from spamd.storage.store import Store
+
+LabelArgument = Annotated[
+    Literal["spam", "ham"], typer.Argument(metavar="spam|ham", help="What the mail is.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+LOPSIDED = 5
+"""A larger class more than this many times the smaller one is worth a word."""
+
+NAMED = 20
+"""Skipped mails that are listed for a person; JSON has all."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What became of the mail that a command looked at.
+
+    results       by `training.Result`: learned, relabelled, known, …
+    interrupted   somebody pressed Ctrl-C; what was learned by then stays
+    """
+
+    examined: int = 0
+    interrupted: bool = False
+    results: Counter[str] = field(default_factory=Counter)
+    skipped: list[Unreadable] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> Exit:
+        """Return done, partly done, or trouble when nothing at all was done; interrupted."""
+        if self.interrupted:
+            return Exit.INTERRUPTED
+        if not self.skipped:
+            return Exit.DONE
+        return Exit.PARTLY if self.results.total() else Exit.TROUBLE
+
+    def skip(self, one: Unreadable) -> None:
+        """Note what was skipped."""
+        self.examined += 1
+        self.skipped.append(one)
+
+
+def train(
+    context: typer.Context,
+    label: LabelArgument,
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH", help="Mailboxes or files; - is standard input.")
+    ],
+    *,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Don't ask, however many files there are.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Teach that mail is spam, or ham.
+
+    PATH is a Maildir, an mbox, a folder of files or one file, also compressed (gzip, bzip2, xz,
+    zip); nothing in it is changed. What is no mail is skipped and named. A mail that was taught
+    before counts once; under the other label it is corrected exactly. A run that was stopped can
+    simply be run again: it learns what is missing.
+    """
+    from spamd.cli.opened import Targets, refuse_terminal
+
+    refuse_terminal(context, paths)
+    extent = files.extent(paths, files.MANY_FILES)
+    if not yes and extent.files > files.MANY_FILES:
+        many = f"there are more than {files.MANY_FILES:,} files in {' '.join(paths)}"
+        if not sys.stdin.isatty():
+            raise UsageProblem(f"{many}; say --yes if all of them are mail", context)
+        typer.confirm(f"{printable(many).capitalize()}. Teach all as {label}?", abort=True)
+    wanted = Targets(paths=paths, ids=[], digests=[])
+    return awaited(_train(session(context), label, wanted, extent, as_json=as_json))
+
+
+def retrain(
+    context: typer.Context,
+    label: LabelArgument,
+    names: Annotated[
+        list[str], typer.Argument(metavar="ID|PATH", help="Mail, or the X-Spam-Id of one.")
+    ],
+    *,
+    as_json: JsonOption = False,
+) -> int:
+    """Correct a lesson or a verdict: this mail is spam, or ham.
+
+    By its X-Spam-Id a mail is taught as it was scanned. A lesson under the other label is taken
+    back exactly, in the same transaction.
+    """
+    from spamd.cli.opened import refuse_terminal, targets
+
+    refuse_terminal(context, names)
+    wanted = targets(names)
+    extent = files.extent(wanted.paths, files.MANY_FILES)
+    return awaited(_train(session(context), label, wanted, extent, as_json=as_json))
+
+
+async def _train(
+    here: Session, label: str, wanted: "Targets", extent: files.Extent, *, as_json: bool
+) -> int:
+    from spamd.cli.mail.extraction import extracted
+    from spamd.cli.opened import opened, remembered
+
+    async with opened(here) as store:
+        before = await store.totals()
+        kept = await remembered(store, wanted)
+        mails = files.mail_only(files.read(wanted.paths))
+        found = extracted(mails, here.settings.tokenizer, packed=True)
+        with progress("learning", extent.size_bytes) as advance:
+            tally = await _teach(store, here.settings, label, chain(kept, found), advance)
+        after = await store.totals()
+        place = store.database.shown
+    if as_json:
+        json_line(_as_json(label, tally, place, before, after))
+    else:
+        _print(label, tally, place, before, after, here.settings)
+        _name_skipped(tally.skipped)
+        if tally.interrupted:
+            fault("interrupted; run it again to learn what is missing")
+    return tally.exit_code
+
+
+async def _teach(
+    store: "Store",
+    settings: "Settings",
+    label: str,
+    found: Iterable["Extracted | Unreadable"],
+    advance: Callable[[int], None],
+) -> Tally:
+    """Teach in batches, each one transaction; say how far it came when it is stopped."""
+    from asyncio import CancelledError, current_task
+
+    from spamd.cli.opened import actor, trainer
+    from spamd.sample import Label
+
+    tally = Tally()
+    teacher = trainer(store, settings)
+    try:
+        for batch in _batches(found, settings.training.batch):
+            mails = _taken(batch, tally)
+            outcomes = await teacher.train(mails, Label(label), source="cli", actor=actor())
+            tally.examined += len(mails)
+            tally.results.update(str(outcome.result) for outcome in outcomes)
+            advance(sum(mail.size_bytes for mail in mails))
+        await teacher.rehearse()
+    except TemporaryError as error:
+        done = counted(tally.results.total(), "mail")
+        raise type(error)(f"{error}; {done} had been dealt with before") from error
+    except (CancelledError, KeyboardInterrupt):  # Ctrl-C; batches that are done stay
+        tally.interrupted = True
+        if (task := current_task()) is not None:
+            task.uncancel()
+    return tally
+
+
+def _taken(batch: list["Extracted | Unreadable"], tally: Tally) -> "list[Features]":
+    """Return the mails of a batch; what is none, or empty, is noted as skipped."""
+    mails = []
+    for one in batch:
+        if isinstance(one, Unreadable):
+            tally.skip(one)
+        elif not one[1].size_bytes:
+            tally.skip(Unreadable(name=one[0], reason="it is empty"))
+        else:
+            mails.append(one[1])
+    return mails
+
+
+def _batches(
+    found: Iterable["Extracted | Unreadable"], size: int
+) -> Iterator[list["Extracted | Unreadable"]]:
+    remaining = iter(found)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
+
+def _as_json(
+    label: str, tally: Tally, place: str, before: "Totals", after: "Totals"
+) -> dict[str, object]:
+    return {
+        "label": label,
+        "database": place,
+        "examined": tally.examined,
+        "learned": tally.results["learned"],
+        "corrected": tally.results["relabelled"],
+        "known": tally.results["known"],
+        "skipped": [{"path": one.name, "reason": one.reason} for one in tally.skipped],
+        "before": {"spam": before.spam, "ham": before.ham},
+        "corpus": {"spam": after.spam, "ham": after.ham},
+        "interrupted": tally.interrupted,
+    }
+
+
+def _print(
+    label: str, tally: Tally, place: str, before: "Totals", after: "Totals", settings: "Settings"
+) -> None:
+    line(f"examined       {tally.examined:>8,}")
+    line(f"learned        {tally.results['learned']:>8,}  as {label}")
+    if tally.results["relabelled"]:
+        other = "ham" if label == "spam" else "spam"
+        line(f"corrected      {tally.results['relabelled']:>8,}  from {other}")
+    line(f"already known  {tally.results['known']:>8,}")
+    line(f"skipped        {len(tally.skipped):>8,}")
+    line(f"database       {place}")
+    line(
+        f"               {before.spam:,} spam and {before.ham:,} ham before,"
+        f" {after.spam:,} spam and {after.ham:,} ham now"
+    )
+    for advice in advices(after, settings):
+        line(f"               {advice}")
+
+
+def _name_skipped(skipped: list[Unreadable]) -> None:
+    for one in skipped[:NAMED]:
+        fault(f"skipped {printable(one.name)}: {one.reason}")
+    if len(skipped) > NAMED:
+        fault(f"and {len(skipped) - NAMED:,} more skipped: --json names all")
+
+
+def advices(totals: "Totals", settings: "Settings") -> list[str]:
+    """Return what an admin should know about the balance of the corpus."""
+    decision = settings.decision
+    missing = [
+        f"{minimum - count:,} more {label}"
+        for label, count, minimum in (
+            ("spam", totals.spam, decision.minimum_spam),
+            ("ham", totals.ham, decision.minimum_ham),
+        )
+        if count < minimum
+    ]
+    if missing:
+        return [f"verdicts start after {' and '.join(missing)}; until then all mail is unsure"]
+    fewer, more = sorted((("spam", totals.spam), ("ham", totals.ham)), key=lambda each: each[1])
+    if more[1] > LOPSIDED * max(fewer[1], 1):
+        return [f"there is little {fewer[0]}: teach more of it, {LOPSIDED}:1 is still good"]
+    return []

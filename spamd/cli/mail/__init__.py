@@ -1,0 +1,1 @@
+"""Mail in files, read for the commands."""

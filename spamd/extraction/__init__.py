@@ -1,0 +1,1 @@
+"""Large messages, read by helper processes."""

@@ -1,0 +1,1 @@
+"""`spamd doctor`: one test message through the whole installation."""

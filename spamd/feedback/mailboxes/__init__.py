@@ -1,0 +1,1 @@
+"""Where people keep mail: IMAP accounts and Maildirs, and which folder is what."""

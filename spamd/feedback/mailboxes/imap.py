@@ -1,0 +1,370 @@
+"""An IMAP account as a `Mailbox`: each connection has one thread, in which all its calls block.
+
+UIDs are trusted within one UIDVALIDITY only. When it changes, the folder is read again, and what
+came or left meanwhile teaches nothing. Where there is none that lasts (none at all, 0, beyond 32
+bits, a new one at each SELECT) each look reads the whole folder and knows its mail by traces alone.
+
+What left a folder is found by its number of mails: when that is not what it was with the new ones
+added, all UIDs are asked for, and believed if they are as many as the server says there are.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import ParamSpec, TypeVar
+
+from spamd.feedback.mailboxes.folders import Listed, excluded, surveyed, watched
+from spamd.feedback.mailboxes.imap_login import Contexts
+from spamd.feedback.mailboxes.imap_rows import Row, Status
+from spamd.feedback.mailboxes.imap_session import JUNK_KEYWORDS, ImapSession
+from spamd.feedback.mailboxes.mailbox import (
+    Folder,
+    FolderError,
+    Head,
+    MailboxError,
+    News,
+    Role,
+    header_fields,
+    trace,
+    unreadable,
+)
+from spamd.feedback.mailboxes.threads import Hands
+from spamd.feedback.mailboxes.uidset import pack, unpack
+from spamd.feedback.options import AccountOptions, FeedbackOptions
+from spamd.ports import Clock, Cursor, Place
+
+EXCLUDED_MOST = 100
+"""Folders that are asked whether a mail lies in them too."""
+
+LISTINGS = 2
+"""How often a server may contradict itself: a mail may come while it counts."""
+
+EVERY_UID = 2**32
+"""Above all UIDs (RFC 3501 §2.3.1.1)."""
+
+UNSURE = -1
+"""As `Cursor.messages`: count again."""
+
+SILENCES = 3
+"""So often in a row IDLE must have missed news: once it may have come just when IDLE ended."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LOOK_EVERY_S = 1.0
+"""IDLE tells of news at once, but not more often than this: a server may have news without end."""
+
+
+class ImapMailbox:
+    """The IMAP account of one user.
+
+    Args:
+        account: how to reach the server.
+        login: the login name, with the master user where there is one.
+        actor: the user whose mail this is.
+        contexts: for TLS, shared by all accounts.
+    """
+
+    def __init__(
+        self,
+        account: AccountOptions,
+        options: FeedbackOptions,
+        clock: Clock,
+        *,
+        login: str,
+        actor: str,
+        contexts: Contexts | None = None,
+    ) -> None:
+        self.key = f"{actor}@{account.host}:{account.effective_port}"
+        self.actor = actor
+        self.account = account
+        self._options = options
+        self._clock = clock
+        self.login = login
+        self._contexts = contexts or Contexts()
+        self._session = ImapSession(account, login, options.timeout_s, self._contexts)
+        self._hand: Hands | None = None
+        self._told = 0.0
+        self._looked: dict[str, Status] = {}
+        self._restless: set[str] = set()
+        self._untold: dict[str, Status] = {}
+        self._silences = 0
+        self._listed: Sequence[Listed] = ()
+
+    async def open(self) -> None:
+        """Connect and log in."""
+        self._session = ImapSession(
+            self.account, self.login, self._options.timeout_s, self._contexts
+        )
+        self._hand = Hands(f"imap-{self.actor}", 1)
+        self._looked = {}
+        await self._call(self._session.open)
+
+    async def close(self) -> None:
+        """Log out and end the thread."""
+        if self._hand is not None:
+            hand, self._hand = self._hand, None
+            await hand.end(self._session.close)
+
+    async def folders(self) -> Sequence[Folder]:
+        """Return the folders to watch, Junk first."""
+        return await self._call(self._watched)
+
+    def _watched(self) -> Sequence[Folder]:
+        self._listed = self._session.listed()
+        return watched(self._listed, self.account, self._options)
+
+    async def survey(self) -> Sequence[tuple[Folder, Role]]:
+        """Return all folders that `bootstrap` may read, with what is kept in them."""
+        return await self._call(
+            lambda: surveyed(self._session.listed(), self.account, self._options)
+        )
+
+    async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
+        """Return what is new in a folder, None for nothing."""
+        return await self._call(self._look, folder, cursor, baseline)
+
+    async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
+        """Return the heads of some mails; those that vanished are left out."""
+        rows = await self._call(self._session.rows, folder.raw, [int(key) for key in keys])
+        return [_head(row, cursor) for row in rows]
+
+    async def content(self, folder: Folder, key: str) -> bytes | None:
+        """Return a mail's bytes (of a huge one the start), None when it vanished."""
+        limit = self._options.max_message_bytes
+        return await self._call(self._session.content, folder.raw, int(key), limit)
+
+    async def still(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Collection[str]:
+        """Return which of these mails lie in a folder now and are not marked as deleted."""
+        return await self._call(self._still, folder, keys, cursor.validity)
+
+    async def fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+        """Return a cursor for which all that lies in a folder now lay there before."""
+        return await self._call(self._fenced, folder, cursor)
+
+    async def shown(self, folder: Folder, head: Head) -> bool:
+        """Return whether a mail of `folder` lies in an excluded one (Trash) as well.
+
+        In doubt only mail of the inbox and of Junk does not: nobody has views there.
+        """
+        return await self._call(self._shown, folder, head.fields.get("message-id", ""))
+
+    async def wait(self, folder: Folder | None, seconds: float) -> None:
+        """Return when something may have happened in `folder`, after `seconds` at the latest."""
+        if folder is not None and self._session.has("IDLE"):
+            seconds = min(seconds, self._options.idle_s)
+            looked = self._looked.get(folder.name)
+            told = await self._call(self._session.idle, folder.raw, seconds, looked)
+            self._untold = {} if told or looked is None else {folder.name: looked}
+            self._silences = 0 if told else self._silences
+            await asyncio.sleep(min(seconds, self._told + LOOK_EVERY_S - time.monotonic()))
+            self._told = time.monotonic()
+        else:
+            await asyncio.sleep(seconds)
+
+    def _look(self, folder: Folder, cursor: Cursor | None, baseline: bool) -> News | None:  # noqa: FBT001 - positional for the thread
+        began = self._clock.now()
+        status = self._session.status(folder.raw)
+        if cursor is not None and self._unchanged(folder, cursor, self._lasting(folder, status)):
+            self._looked[folder.name] = status
+            return None
+        examined = self._session.examine(folder.raw)
+        if status.validity and examined.validity and status.validity != examined.validity:
+            self._restless.add(folder.name)
+        self._hear(folder, examined)
+        self._looked[folder.name] = examined
+        status = self._lasting(folder, examined)
+        again = cursor is not None and _is_anew(cursor, status)
+        if cursor is None or again:
+            start = self._first_cursor(folder, status, baseline or again)
+            if cursor is not None and not status.validity:
+                start = replace(start, first_look=cursor.first_look)
+        else:
+            start = cursor
+        news = self._news(folder, status, start, fresh=cursor is None, again=again)
+        return replace(news, end=replace(news.end, time=began))
+
+    def _hear(self, folder: Folder, status: Status) -> None:
+        """Count the times at which news was there of which IDLE had told nothing."""
+        before = self._untold.pop(folder.name, None)
+        if before is not None and status.messages != before.messages:
+            self._silences += 1
+
+    @property
+    def silent(self) -> bool:
+        """Whether the server tells nothing in IDLE of what the looks then find."""
+        return self._silences >= SILENCES
+
+    def _news(
+        self, folder: Folder, status: Status, start: Cursor, *, fresh: bool, again: bool
+    ) -> News:
+        uids = self._session.uids(folder.raw, 1 if again else start.next_uid, status)
+        next_uid = max([status.next_uid, start.next_uid, *(uid + 1 for uid in uids[-1:])])
+        marks = self._marks(folder, status)
+        told = folder.place is not Place.OTHER or bool(start.modseq and status.modseq)
+        marked = _newly_marked(start, marks) if told and not (again or fresh) else []
+        whole = [str(uid) for uid in uids] if len(uids) == status.messages else None
+        there: Sequence[str] | None = whole
+        agrees = fresh or again or start.messages + len(uids) == status.messages
+        if not again:
+            there = None if agrees else self._listing(folder, status)
+        first_look = start.first_look
+        if (fresh or again) and status.validity:
+            first_look = min(first_look, next_uid)
+        seen = replace(start, first_look=first_look, marked=pack_marks(_without(marks, marked)))
+        return News(
+            folder=folder,
+            keys=[str(uid) for uid in uids],
+            marked=[str(uid) for uid in marked],
+            there=there,
+            start=seen,
+            end=replace(
+                seen,
+                next_uid=next_uid,
+                modseq=status.modseq,
+                messages=status.messages if agrees or there is not None else UNSURE,
+                first_look=seen.first_look if status.validity else 0,
+                marked=pack_marks(marks),
+            ),
+            numbered=True,
+            again=again,
+            warning="" if status.validity else _warning(folder),
+        )
+
+    def _lasting(self, folder: Folder, status: Status) -> Status:
+        """Return a folder's state, without the UIDVALIDITY that doesn't last."""
+        return replace(status, validity=0) if folder.name in self._restless else status
+
+    def _listing(self, folder: Folder, status: Status) -> list[str] | None:
+        """Return all that lies in a folder, None when the server contradicts itself."""
+        uids = self._session.uids(folder.raw, 1, status)
+        return [str(uid) for uid in uids] if len(uids) == status.messages else None
+
+    def _still(self, folder: Folder, keys: Sequence[str], validity: int) -> Collection[str]:
+        for _ in range(LISTINGS):
+            status = self._lasting(folder, self._session.examine(folder.raw))
+            listing = self._listing(folder, status)
+            if listing is not None:
+                break
+        else:
+            return keys
+        if status.validity != validity or not validity:
+            return keys
+        there = sorted(set(keys) & set(listing), key=int)
+        deleted = self._session.deleted(folder.raw, [int(key) for key in there]) if there else []
+        return set(there) - {str(uid) for uid in deleted}
+
+    def _fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+        looked = self._looked.get(folder.name)
+        status = self._session.status(folder.raw)
+        if looked is not None and not replace(status, validity=looked.validity).differs(looked):
+            return cursor
+        if not cursor.validity:
+            self._looked.pop(folder.name, None)  # the next look reads it again, whatever it is then
+            return replace(cursor, first_look=EVERY_UID)
+        uids = self._session.uids(folder.raw, cursor.next_uid, status)
+        after = max([status.next_uid, cursor.first_look, *(uid + 1 for uid in uids[-1:])])
+        return replace(cursor, first_look=after)
+
+    def _shown(self, folder: Folder, identity: str) -> bool:
+        if not identity.isascii() or not identity:
+            return folder.place is Place.OTHER
+        beside = excluded(self._listed, self.account, self._options)[:EXCLUDED_MOST]
+        try:
+            return any(self._session.holds(raw, identity) for raw in beside)
+        except FolderError:  # a folder may be shut for ever
+            return folder.place is Place.OTHER
+
+    def _unchanged(self, folder: Folder, cursor: Cursor, status: Status) -> bool:
+        """Return whether STATUS alone proves that there is nothing to look at."""
+        looked = self._looked.get(folder.name)
+        if status.validity == 0:
+            if looked is None or cursor.validity or not (status.next_uid or status.modseq):
+                return False
+            return not replace(status, validity=looked.validity).differs(looked)
+        if cursor.validity != status.validity or cursor.messages != status.messages:
+            return False
+        if not status.next_uid or cursor.next_uid != status.next_uid:
+            return False
+        if not self._options.keywords or (folder.place is Place.OTHER and not status.modseq):
+            return True
+        return bool(status.modseq) and cursor.modseq == status.modseq
+
+    def _first_cursor(self, folder: Folder, status: Status, lay_there: bool) -> Cursor:  # noqa: FBT001 - one caller
+        return Cursor(
+            account=self.key,
+            folder=folder.name,
+            validity=status.validity,
+            next_uid=1,
+            modseq=0,
+            messages=0,
+            first_look=(status.next_uid or EVERY_UID) if lay_there else 1,
+            marked="",
+            time=self._clock.now(),
+        )
+
+    def _marks(self, folder: Folder, status: Status) -> tuple[list[int], list[int]]:
+        if not self._options.keywords or status.messages == 0 or not status.validity:
+            return [], []
+        junk, not_junk = (
+            self._session.uids(folder.raw, 1, status, keyword) for keyword in JUNK_KEYWORDS
+        )
+        return junk, not_junk
+
+    async def _call(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._hand is None:
+            raise MailboxError(f"{self.key} is not open")
+        return await self._hand.call(self._session.abort, work, *args, **kwargs)
+
+
+def pack_marks(marks: Sequence[list[int]]) -> str:
+    """Return the UIDs with $Junk and with $NotJunk as one text, "3:7,12/8"."""
+    return "/".join(pack(uids) for uids in marks)
+
+
+def _without(marks: Sequence[list[int]], marked: Sequence[int]) -> list[list[int]]:
+    """Return the marks that are known when the look begins: a kill makes none of them new."""
+    new = set(marked)
+    return [[uid for uid in uids if uid not in new] for uids in marks]
+
+
+def _newly_marked(start: Cursor, marks: Sequence[list[int]]) -> list[int]:
+    """Return the mails seen before on which a keyword is new."""
+    known = [set(unpack(part)) for part in (start.marked or "/").split("/")]
+    new = {
+        uid
+        for uids, before in zip(marks, known, strict=True)
+        for uid in uids
+        if uid < start.next_uid and uid not in before
+    }
+    return sorted(new)
+
+
+def _is_anew(cursor: Cursor, status: Status) -> bool:
+    """Return whether UIDs of an earlier look mean nothing now."""
+    if not status.validity or cursor.validity != status.validity:
+        return True
+    return 0 < status.next_uid < cursor.next_uid  # RFC 3501 §2.3.1.1: UIDs never go back
+
+
+def _warning(folder: Folder) -> str:
+    return (
+        f"folder {folder.name}: the server gives no lasting UIDs (UIDVALIDITY); its mail is known"
+        " by header fields alone and read whole at each look"
+    )
+
+
+def _head(row: Row, start: Cursor) -> Head:
+    if row.fault:
+        return unreadable(str(row.uid), row.fault)
+    fields = header_fields(row.header)
+    return Head(
+        key=str(row.uid),
+        fields=fields,
+        trace=trace(fields),
+        id=fields.get("x-spam-id") or None,
+        flags=row.flags,
+        delivered=row.delivered,
+        first_look=row.uid < start.first_look,
+    )

@@ -1,0 +1,1 @@
+"""The watcher of one account, and the rule that says when a move is a lesson."""

@@ -1,0 +1,245 @@
+"""Finds out whether a person moved a mail: asks again, then asks the rule.
+
+Folders are not read at one moment, and some show mail of others. So a move counts only when
+
+    1 the mail lay in A at the last look, and B, read after A, did not hold it then
+    2 now B lists it
+    3 it is gone from A, by a whole list of A that agrees with the number of mails there
+    4 and B lists it still
+
+A folder B that shows mail of A fails at 3, the mail being in both; or at 4, what it showed having
+gone with the mail. A folder A that shows mail of B fails at 1: there the mail came first to B. For
+moves out of Junk, which is read last, 1 needs a fence (`Mailbox.fenced`).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from spamd.feedback.mailboxes.mailbox import FolderError, Head, Mailbox
+from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.teacher import Candidate, Extract
+from spamd.feedback.watching.rule import NOWHERE, Event, Sight, Why, is_told, lesson
+from spamd.feedback.watching.sighting import Open, Seen, Sights, mark
+from spamd.ports import Clock, History, Known, Mailboxes, Place, Sighting
+from spamd.sample import Label
+
+VIEW_SAMPLE = 200
+"""Mails of a folder that tell whether it shows other folders' mail."""
+
+VIEW_LEAST = 3
+"""With fewer mails than this nothing can be said of a folder."""
+
+VIEW_SHARE, VIEW_MAIN_SHARE = 0.8, 0.3
+"""A view: so much of its mail lies elsewhere too, so much of it in the inbox or in Junk. A folder
+that is shown shares its mail as well, but with the view alone."""
+
+RENAMED_LEAST = 2
+"""A folder that holds all that another one held is that one renamed; of one mail, who can tell?"""
+
+ID_CHARACTERS = 100
+"""Longest X-Spam-Id value worth a question to the database: ours are far shorter."""
+
+JUST_NOW_S = 10
+"""Mail this young may have been scanned by a worker that has not written it down yet."""
+
+WRITTEN_S = 1.5
+"""Workers write their scans down every second; after this pause the scan is there, or never."""
+
+DATE_S = 1.0
+"""A time of delivery is a whole second: the mail came at its end, at the latest."""
+
+AHEAD = timedelta(hours=1)
+"""A time of delivery that lies further ahead than this is none."""
+
+
+class VanishedError(Exception):
+    """The mail was moved or removed before it could be fetched: no fault, the next look sees it."""
+
+
+class Judge:
+    """Decides what the mails of a look teach."""
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        mailboxes: Mailboxes,
+        history: History,
+        extract: Extract,
+        options: FeedbackOptions,
+        clock: Clock,
+    ) -> None:
+        self._mailbox = mailbox
+        self._mailboxes = mailboxes
+        self._history = history
+        self._extract = extract
+        self._options = options
+        self._clock = clock
+
+    async def prove(self, sights: Sights) -> set[str]:
+        """Ask where the mails that may be lessons lie now; return which folders are views."""
+        for folder, cursor, keys in list(sights.origins()):
+            try:
+                present = await self._mailbox.still(folder, sorted(keys), cursor)
+            except FolderError:
+                present = keys  # in doubt
+            sights.asked(folder.name, keys, present)
+        for folder, cursor, keys in list(sights.targets()):
+            try:
+                present = await self._mailbox.still(folder, sorted(keys), cursor)
+            except FolderError:
+                present = ()
+            sights.open = [
+                one
+                for one in sights.open
+                if one.seen.folder.name != folder.name or one.seen.head.key in present
+            ]
+        names = {row.folder for one in sights.open for row in one.rows}
+        names |= {one.seen.folder.name for one in sights.open}
+        return {
+            name
+            for name in names
+            if sights.place(name) is Place.OTHER and await self._is_view(name, sights)
+        }
+
+    async def known(self, heads: Sequence[Head]) -> Mapping[str, Known]:
+        """Return what is known of mails under their ids."""
+        ids = {
+            head.id: head.delivered for head in heads if head.id and len(head.id) <= ID_CHARACTERS
+        }
+        if not ids:
+            return {}
+        known = await self._history.by_id(list(ids))
+        since = self._clock.now() - timedelta(seconds=JUST_NOW_S)
+        if any(when is not None and when > since for one, when in ids.items() if one not in known):
+            await asyncio.sleep(WRITTEN_S)
+            known = await self._history.by_id(list(ids))
+        return known
+
+    async def ruled(
+        self, one: Open, sights: Sights, views: set[str], known: Known | None
+    ) -> Label | Why:
+        """Return what a mail teaches, or why it teaches nothing."""
+        seen = one.seen
+        if seen.folder.name in views:
+            return Why.SHOWN
+        found = lesson(self._sight(one, sights, views, known))
+        if isinstance(found, Why) or seen.event is Event.MARKED:
+            return found
+        if _is_renamed(one, sights):
+            return Why.RENAMED
+        return Why.TWICE if await self._mailbox.shown(seen.folder, seen.head) else found
+
+    async def candidate(self, seen: Seen, label: Label, known: Known | None) -> Candidate | Why:
+        """Return a mail as it was scanned, or if that is no longer kept, as it is now.
+
+        Raises:
+            VanishedError: it is no longer there.
+        """
+        features = await self._history.kept(known.digest) if known else None
+        if features is None:
+            content = await self._mailbox.content(seen.folder, seen.head.key)
+            if content is None:
+                raise VanishedError
+            features = await asyncio.to_thread(self._extract, content)
+            if known is None:
+                known = (await self._history.by_digest([features.digest])).get(features.digest)
+                if (
+                    known is not None
+                    and label is Label.SPAM
+                    and is_told(label, known.verdict, known.label)
+                ):
+                    return Why.NOTHING
+        return Candidate(features=features, label=label, known=known)
+
+    def _sight(self, one: Open, sights: Sights, views: set[str], known: Known | None) -> Sight:
+        head, folder = one.seen.head, one.seen.folder
+        was = stays = came = NOWHERE
+        gone = []
+        for row in one.rows:
+            if row.folder in views:
+                continue
+            was |= sights.place(row.folder)
+            if sights.has_left(row):
+                gone.append(row)
+            else:
+                stays |= sights.place(row.folder)
+        here = 0
+        for new in sights.came.get(head.trace, ()):
+            came |= NOWHERE if new.folder in views else sights.place(new.folder)
+            here += new.folder == folder.name
+        dates = {row.delivered for row in gone if row.delivered}
+        same = known is not None or one.seen.sighting.delivered in dates
+        return Sight(
+            place=folder.place,
+            event=one.seen.event,
+            was=was,
+            stays=stays,
+            came=came,
+            mark=mark(head) if self._options.keywords else None,
+            verdict=known.verdict if known else None,
+            label=known.label if known else None,
+            same=same and here <= len(gone),
+            hasty=self._is_hasty(gone or one.rows, sights, known),
+            kept=folder.kept,
+        )
+
+    def _is_hasty(self, rows: Sequence[Sighting], sights: Sights, known: Known | None) -> bool:
+        """Return whether a mail was never seen after the time that rules of programs take."""
+        window = self._options.rule_window_s
+        ahead = (self._clock.now() + AHEAD).timestamp()
+        for row in rows if window else ():
+            cursor = sights.cursors.get(row.folder)
+            last = cursor.time.timestamp() if cursor else 0.0
+            came = row.delivered + DATE_S if 0 < row.delivered < ahead else 0.0
+            if known is not None and known.scanned is not None and not came:
+                came = known.scanned.timestamp()
+            if last < came + window:
+                return True
+        return False
+
+    async def _is_view(self, name: str, sights: Sights) -> bool:
+        """Return whether a folder shows mail that lies in other folders at the same time."""
+        rows = [*await self._mailboxes.lying(self._mailbox.key, name)]
+        rows += [one for ones in sights.came.values() for one in ones if one.folder == name]
+        rows = [row for row in rows if not sights.has_left(row)][-VIEW_SAMPLE:]
+        if len(rows) < VIEW_LEAST:
+            return False
+        others = await self._mailboxes.seen(self._mailbox.key, [row.mail for row in rows])
+        shared = main = 0
+        for row in rows:
+            places = _elsewhere(row, others, sights)
+            shared += bool(places)
+            main += any(sights.place(place) is not Place.OTHER for place in places)
+        return shared >= VIEW_SHARE * len(rows) and main >= VIEW_MAIN_SHARE * len(rows)
+
+
+def _elsewhere(
+    row: Sighting, others: Mapping[bytes, Sequence[Sighting]], sights: Sights
+) -> set[str]:
+    """Return the other folders that a mail lies in now."""
+    known = [*others.get(row.mail, ()), *sights.came.get(row.mail, ())]
+    return {
+        other.folder
+        for other in known
+        if other.folder != row.folder and other.folder in sights.folders
+        if not sights.has_left(other)
+    }
+
+
+def _is_renamed(one: Open, sights: Sights) -> bool:
+    """Return whether a new folder holds all that the inbox, or a folder without UIDs, held.
+
+    Renaming the inbox moves its mail (RFC 3501 §6.3.5); a folder without UIDs that was renamed and
+    made anew looks the same.
+    """
+    if one.seen.folder.name in sights.cursors:
+        return False
+    for name in {row.folder for row in one.rows}:
+        news, before = sights.news.get(name), sights.cursors.get(name)
+        if news is None or before is None:
+            continue
+        keyed = before.validity and sights.place(name) is not Place.INBOX
+        if not keyed and news.end.messages == 0 and before.messages >= RENAMED_LEAST:
+            return True
+    return False

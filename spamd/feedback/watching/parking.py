@@ -1,0 +1,172 @@
+"""Mail that could not be read or learned: tried again, then left aside (`spamd feedback parked`).
+
+A mail that makes the server hang up is found by asking for fewer at a time; what it would teach is
+kept with it, for when it is tried again nothing tells any more where it lay.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+
+from spamd.errors import TemporaryError
+from spamd.feedback.mailboxes.mailbox import (
+    Folder,
+    FolderError,
+    Head,
+    Mailbox,
+    MailboxError,
+    unreadable,
+)
+from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.teacher import Candidate, Tally
+from spamd.feedback.watching.evidence import Judge, VanishedError
+from spamd.feedback.watching.rule import Event
+from spamd.feedback.watching.sighting import Seen
+from spamd.ports import Clock, Cursor, Mailboxes, Observer, Parked
+from spamd.sample import Label
+
+Teach = Callable[[Sequence[Candidate]], Awaitable[Tally]]
+"""How lessons are given."""
+
+
+class ParkingLot:
+    """The mails of one account that failed.
+
+    losses  how often the connection ended when one mail was asked for
+    chunk   how many mails to ask for at a time now
+    """
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        mailboxes: Mailboxes,
+        judge: Judge,
+        teach: Teach,
+        options: FeedbackOptions,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self._mailbox = mailbox
+        self._mailboxes = mailboxes
+        self._judge = judge
+        self._teach = teach
+        self._options = options
+        self._clock = clock
+        self._observer = observer
+        self.losses: Counter[tuple[str, str]] = Counter()
+        self.chunk = options.chunk
+
+    async def fail(
+        self,
+        folder: Folder,
+        key: str,
+        error: Exception,
+        tally: Tally,
+        *,
+        label: Label | None,
+        attempts: int = 1,
+    ) -> None:
+        """Park a mail, unless it is gone, or more than this mail went wrong."""
+        if isinstance(error, VanishedError):
+            tally.skipped["vanished"] += 1
+            return
+        if isinstance(error, TemporaryError):
+            raise error
+        if isinstance(error, MailboxError) and not isinstance(error, FolderError):
+            self.lose(folder, [key])
+            raise error
+        await self.park(folder, key, error, tally, label=label, attempts=attempts)
+
+    def lose(self, folder: Folder, keys: Sequence[str]) -> None:
+        """Remember what was asked for when the connection ended; ask for less the next time."""
+        if len(keys) == 1:
+            self.losses[folder.name, keys[0]] += 1
+        self.chunk = max(1, min(self.chunk, len(keys)) // 20)
+
+    def bearable(self, folder: Folder, keys: Sequence[str]) -> list[str]:
+        """Return those mails that don't make the server hang up each time they are read."""
+        limit = self._options.attempts
+        return [key for key in keys if self.losses[folder.name, key] < limit]
+
+    def unbearable(self, folder: Folder, keys: Sequence[str]) -> list[Head]:
+        """Return heads for mails that make the server hang up each time they are read."""
+        lost = set(keys) - set(self.bearable(folder, keys))
+        return [unreadable(key, "the connection ends when it is read") for key in sorted(lost)]
+
+    async def park(
+        self,
+        folder: Folder,
+        key: str,
+        error: Exception,
+        tally: Tally,
+        *,
+        label: Label | None = None,
+        attempts: int = 1,
+    ) -> None:
+        """Remember a mail that failed; it is tried again until `feedback.attempts`."""
+        tally.parked += 1
+        self._observer.failed("mail.parked", error, account=self._mailbox.key, attempts=attempts)
+        cursors = await self._mailboxes.cursors(self._mailbox.key)
+        parked = Parked(
+            account=self._mailbox.key,
+            folder=folder.name,
+            validity=cursors[folder.name].validity if folder.name in cursors else 0,
+            uid=key,
+            attempts=attempts,
+            reason=f"{type(error).__name__}: {error}",
+            time=self._clock.now(),
+            label=label,
+        )
+        await self._mailboxes.park(parked)
+
+    async def retry(
+        self, folders: Sequence[Folder], cursors: Mapping[str, Cursor], tally: Tally
+    ) -> None:
+        """Try again what failed before and has waited for `feedback.poll_s`."""
+        by_name = {folder.name: folder for folder in folders}
+        waited = self._clock.now() - timedelta(seconds=self._options.poll_s)
+        for parked in await self._mailboxes.parked(self._mailbox.key):
+            if parked.attempts >= self._options.attempts or parked.time > waited:
+                continue
+            folder, cursor = by_name.get(parked.folder), cursors.get(parked.folder)
+            if folder is None or cursor is None or cursor.validity != parked.validity:
+                await self._unpark(parked)
+                continue
+            await self._retry_one(parked, folder, cursor, tally)
+
+    async def _retry_one(
+        self, parked: Parked, folder: Folder, cursor: Cursor, tally: Tally
+    ) -> None:
+        bearable = self.bearable(folder, [parked.uid])
+        try:
+            found = await self._mailbox.heads(folder, bearable, cursor)
+        except MailboxError:
+            self.lose(folder, [parked.uid])
+            raise
+        failed = tally.parked
+        for head in [*found, *self.unbearable(folder, [parked.uid])]:
+            seen = Seen(folder=folder, head=head, event=Event.ARRIVED)
+            await self._try_again(seen, parked, tally)
+        if tally.parked == failed:
+            await self._unpark(parked)
+
+    async def _try_again(self, seen: Seen, parked: Parked, tally: Tally) -> None:
+        """Teach what a mail was found to teach when it failed; else only remember it."""
+        tally.examined += 1
+        attempts = parked.attempts + 1
+        try:
+            if seen.head.fault:
+                raise FolderError(seen.head.fault)  # noqa: TRY301 - both faults end alike
+            if parked.label is not None:
+                known = (await self._judge.known([seen.head])).get(seen.head.id or "")
+                found = await self._judge.candidate(seen, parked.label, known)
+                if isinstance(found, Candidate):
+                    tally.add(await self._teach([found]))
+        except Exception as error:  # noqa: BLE001 - the border around one mail
+            key = seen.head.key
+            await self.fail(seen.folder, key, error, tally, label=parked.label, attempts=attempts)
+            return
+        await self._mailboxes.save(self._mailbox.key, [], [seen.sighting])
+
+    async def _unpark(self, parked: Parked) -> None:
+        await self._mailboxes.unpark(parked.account, parked.folder, parked.uid)

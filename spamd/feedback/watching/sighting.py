@@ -1,0 +1,204 @@
+"""What one look has seen: what is new, what is gone, and the few mails that may be lessons.
+
+A look reads all folders that changed, Junk last. Only a mail that lay in another folder at the last
+look and is new in this one, or on which a keyword is new, may be a lesson; all others are only
+remembered. `evidence.Judge` then finds out what they teach.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from spamd.feedback.mailboxes.mailbox import Folder, Head, News
+from spamd.feedback.watching.rule import NOWHERE, Event
+from spamd.ports import Cursor, Place, Sighting
+from spamd.sample import Label
+
+OUTSIDE = timedelta(hours=1)
+"""Mail delivered so long before the last look and never seen since came from elsewhere: no queue
+between server and folder holds mail for hours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One mail: where it lies, and why we look at it."""
+
+    folder: Folder
+    head: Head
+    event: Event
+
+    @property
+    def sighting(self) -> Sighting:
+        """What to remember of it."""
+        delivered = self.head.delivered
+        return Sighting(
+            folder=self.folder.name,
+            key=self.head.key,
+            mail=self.head.trace,
+            delivered=int(delivered.timestamp()) if delivered else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A mail that may be a lesson, and where it lay at the last look."""
+
+    seen: Seen
+    rows: Sequence[Sighting]
+
+
+class Sights:
+    """What one look has seen so far.
+
+    Args:
+        folders: all watched folders.
+        cursors: how far they had been read before, by name.
+    """
+
+    def __init__(self, folders: Sequence[Folder], cursors: Mapping[str, Cursor]) -> None:
+        self.folders = {folder.name: folder for folder in folders}
+        self.cursors = cursors
+        self.news: dict[str, News] = {}
+        self.unread: set[str] = set()
+        self.open: list[Open] = []
+        self.outside: Counter[str] = Counter()
+        self.came: dict[bytes, list[Sighting]] = {}
+        self._left: dict[tuple[str, str], Sighting] = {}
+        self._doubted: set[tuple[str, str]] = set()
+        self._kept: list[Sighting] = []
+
+    def place(self, folder: str) -> Place:
+        """Return what a folder is; one that is gone is nowhere."""
+        return self.folders[folder].place if folder in self.folders else NOWHERE
+
+    def arrived(self, seen: Sequence[Seen]) -> None:
+        """Take note of mails that are new."""
+        for one in seen:
+            self.came.setdefault(one.head.trace, []).append(one.sighting)
+
+    def relisted(self, news: News, rows: Sequence[Sighting], seen: Sequence[Seen]) -> list[Seen]:
+        """Compare a folder that was read again with what it held; return what is new in it.
+
+        A mail that is missing has left only when keys never last here and the list was whole: when
+        a folder got new keys once, somebody made it anew, and nobody knows what he did.
+        """
+        before: dict[bytes, list[Sighting]] = {}
+        for row in rows:
+            before.setdefault(row.mail, []).append(row)
+        new = []
+        for one in seen:
+            if "\\Deleted" in one.head.flags:
+                continue  # as good as gone
+            known = before.get(one.head.trace)
+            if known:
+                self._doubted.add(_where(known.pop()))
+                self._kept.append(one.sighting)
+            else:
+                new.append(one)
+        sure = news.keyless and news.there is not None
+        for row in rows:
+            self._left[_where(row)] = row
+            if not sure:
+                self._doubted.add(_where(row))
+        return new
+
+    def departed(self, rows: Sequence[Sighting], there: Collection[str]) -> None:
+        """Take note of which mails of a folder are not there any more."""
+        for row in rows:
+            if row.key not in there:
+                self._left[_where(row)] = row
+
+    def asked(self, name: str, keys: Collection[str], present: Collection[str]) -> None:
+        """Take note of what the server says when it is asked for mails once more."""
+        for one in self.open:
+            for row in one.rows:
+                if row.folder == name and row.key in keys:
+                    if row.key in present:
+                        self._left.pop(_where(row), None)
+                    else:
+                        self._left[_where(row)] = row
+
+    def has_left(self, row: Sighting) -> bool:
+        """Return whether a mail is known to be gone from where it lay."""
+        return _where(row) in self._left and _where(row) not in self._doubted
+
+    def gather(self, seen: Sequence[Seen], before: Mapping[bytes, Sequence[Sighting]]) -> None:
+        """Keep those of some mails that may be lessons, by where they lay at the last look."""
+        for one in seen:
+            rows = [row for row in before.get(one.head.trace, ()) if not self._is_fresh(row)]
+            fresh = [row for row in before.get(one.head.trace, ()) if self._is_fresh(row)]
+            here = [row for row in rows if row.folder == one.folder.name]
+            if one.event is Event.MARKED:
+                if mark(one.head) and any(row.key == one.head.key for row in here):
+                    self.open.append(Open(seen=one, rows=here))
+                continue
+            if one.head.first_look or here:
+                continue
+            if rows:
+                self.open.append(Open(seen=one, rows=rows))
+                self.came[one.head.trace] += fresh
+            elif self._from_outside(one):
+                self.outside[one.folder.name] += 1
+
+    def to_remember(self) -> tuple[list[Sighting], list[tuple[str, str]]]:
+        """Return what is to be added to the sightings, and what to be removed."""
+        came = [one for ones in self.came.values() for one in ones]
+        return [*self._kept, *came], list(self._left)
+
+    def origins(self) -> Iterator[tuple[Folder, Cursor, set[str]]]:
+        """Yield folders in which mails lay that may have left, with the keys to ask for."""
+        keys: dict[str, set[str]] = {}
+        for one in self.open:
+            for row in one.rows if one.seen.event is Event.ARRIVED else ():
+                keys.setdefault(row.folder, set()).add(row.key)
+        yield from self._askable(keys)
+
+    def targets(self) -> Iterator[tuple[Folder, Cursor, set[str]]]:
+        """Yield folders in which mails are new that may be lessons, with the keys to ask for."""
+        keys: dict[str, set[str]] = {}
+        for one in self.open:
+            keys.setdefault(one.seen.folder.name, set()).add(one.seen.head.key)
+        yield from self._askable(keys)
+
+    def _askable(self, keys: Mapping[str, set[str]]) -> Iterator[tuple[Folder, Cursor, set[str]]]:
+        """Yield those folders whose keys last: of others, this look's list is all there is."""
+        for name, wanted in sorted(keys.items()):
+            news = self.news.get(name)
+            cursor = news.end if news else self.cursors.get(name)
+            lasting = cursor is not None and cursor.validity > 0 and not (news and news.again)
+            if name in self.folders and cursor is not None and lasting:
+                yield self.folders[name], cursor, wanted
+
+    def _is_fresh(self, row: Sighting) -> bool:
+        """Return whether a mail was written down in this look, as old mail is in chunks."""
+        news = self.news.get(row.folder)
+        if news is None or not news.numbered or news.again:
+            return False
+        return int(row.key) >= news.start.next_uid
+
+    def _from_outside(self, one: Seen) -> bool:
+        cursor = self.cursors.get(one.folder.name)
+        delivered = one.head.delivered
+        return (
+            one.folder.place is Place.JUNK
+            and cursor is not None
+            and delivered is not None
+            and delivered < cursor.time - OUTSIDE
+        )
+
+
+def mark(head: Head) -> Label | None:
+    """Return what the keywords of a mail say, None for nothing or for both."""
+    flags = {flag.lower() for flag in head.flags}
+    match ("$junk" in flags, "$notjunk" in flags):
+        case (True, False):
+            return Label.SPAM
+        case (False, True):
+            return Label.HAM
+        case _:
+            return None
+
+
+def _where(row: Sighting) -> tuple[str, str]:
+    return row.folder, row.key

@@ -1,0 +1,1 @@
+"""CSS → which declarations apply to an element."""

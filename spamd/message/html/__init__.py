@@ -1,0 +1,1 @@
+"""HTML → what a reader sees."""

@@ -1,0 +1,1 @@
+"""Bytes → Message: header fields and parts (MIME), transfer encodings, charsets."""

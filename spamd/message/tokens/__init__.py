@@ -1,0 +1,1 @@
+"""What is counted of a message: words, pairs, header fields, shape, 4-grams."""

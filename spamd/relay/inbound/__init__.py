@@ -1,0 +1,1 @@
+"""The client's side: connections, sessions and transactions, until a message is delivered."""

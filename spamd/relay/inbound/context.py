@@ -1,0 +1,64 @@
+"""What all sessions of a relay share: options, collaborators, limits, instead of globals."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from spamd.ports import Clock, Inspector, Observer, ReportDesk
+from spamd.relay.content.spool import Budget
+from spamd.relay.deadlines import Kennel
+from spamd.relay.fair_queue import Handshakes, Turns
+from spamd.relay.inbound.client_limits import Visits
+from spamd.relay.inbound.connection_limiter import Door
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.relay.outbound.router import NextHops
+from spamd.wording import reason
+
+Spawn = Callable[[Any, Coroutine[Any, Any, None]], asyncio.Task[None]]
+"""Runs a session's work among the relay's tasks: session, work → task."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RelayContext:
+    """The surroundings of a session; `context` is replaced when certificates are read again."""
+
+    relay: RelayOptions
+    next_hop: NextHopOptions
+    tls: TlsOptions
+    hostname: str
+    next_hops: NextHops
+    inspector: Inspector
+    observer: Observer
+    clock: Clock
+    budget: Budget
+    door: Door
+    kennel: Kennel
+    visits: Visits
+    turns: Turns
+    handshakes: Handshakes
+    spawn: Spawn
+    context: ssl.SSLContext | None = None
+    desk: ReportDesk | None = None
+    draining: bool = False
+
+
+def server_context(options: TlsOptions) -> ssl.SSLContext | None:
+    """Return the TLS context with our certificate, None when there is none.
+
+    Raises:
+        ValueError: a file of the section can't be used.
+    """
+    if not options.certificate:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a handshake again and again, for nothing
+    context.minimum_version = (
+        ssl.TLSVersion.TLSv1_3 if options.minimum_version == "1.3" else ssl.TLSVersion.TLSv1_2
+    )
+    try:
+        context.load_cert_chain(options.certificate, options.key or None)
+    except OSError as error:  # ssl.SSLError is one
+        raise ValueError(f"tls.certificate: {options.certificate}: {reason(error)}") from error
+    return context

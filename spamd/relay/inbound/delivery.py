@@ -1,0 +1,250 @@
+"""A complete message: judged, marked, handed on, answered for. The heart of the relay.
+
+    letter → inspector → report → reject, or our fields on top → next hop → its reply
+
+Whatever goes wrong before the next hop is asked costs only this message: it is answered by the
+table of `replies.py` and the next hop's transaction is reset. From the moment it is asked
+(`committing`) the client's going away no longer stops us, so that the outcome is known. The client
+is told 250 only when the next hop said so; an unknown outcome is 451: a repeat is possible, a loss
+is not (RFC 1047).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spamd.bayes.decision import Action, Verdict
+from spamd.errors import (
+    DeadlineExceeded,
+    MessageRejected,
+    MessageTooLarge,
+    Overloaded,
+    RoutingLoop,
+    SpamdError,
+    TemporaryError,
+)
+from spamd.message.envelope import Envelope
+from spamd.message.identity import rest_of
+from spamd.message.markup import holds_fields, render, strip_and_prepend
+from spamd.relay.content.data import Intake, stuffed, unstuffed, unstuffed_blocks
+from spamd.relay.content.outgoing import Outgoing
+from spamd.relay.content.spool import Letter
+from spamd.relay.content.trace_fields import MAX_RECEIVED, received_count, received_field
+from spamd.relay.inbound.connection import Connection
+from spamd.relay.inbound.context import RelayContext
+from spamd.relay.inbound.report_receipt import send_receipt
+from spamd.relay.options import OnFault, Received
+from spamd.relay.outbound.router import NextHopSession
+from spamd.relay.smtp.replies import Reply, concerns_us, reply, reply_to
+from spamd.report import ScanReport
+from spamd.sample import Label
+
+LARGE_HEAD_BYTES = 64 * 1024
+"""A larger header section is gone through in a thread: 4 MB of tiny fields would take a second."""
+
+_MIXED = reply(451, "4.3.0 Not all recipients could be served, please try again later")
+
+
+class HandOver:
+    """The way of one message from the client to the next hop."""
+
+    def __init__(
+        self,
+        context: RelayContext,
+        connection: Connection,
+        next_hop: NextHopSession,
+        envelope: Envelope,
+    ) -> None:
+        self._context = context
+        self._connection = connection
+        self._next_hop = next_hop
+        self._envelope = envelope
+
+    async def run(self, intake: Intake) -> list[Reply]:
+        """Return the final replies: one, or over LMTP one per recipient."""
+        connection = self._connection
+        deadline = connection.loop.time() + self._context.relay.content_timeout_s
+        report: ScanReport | None = None
+        try:
+            letter = await intake.finish(self._context.relay.bare_newline)
+            head, start = await self._head(letter)
+            if large := len(head) > LARGE_HEAD_BYTES:
+                head = b""  # not kept in memory while its turn to be judged comes
+            report = await self._judged(letter)
+            _obey(report)
+            if large:
+                head, start = await self._head(letter)
+            fields = self._trace() + render(report.fields(), b"\r\n")
+            if len(head) <= LARGE_HEAD_BYTES:
+                marked = strip_and_prepend(head, fields)
+            else:
+                marked = await asyncio.to_thread(strip_and_prepend, head, fields)
+            outgoing = Outgoing(
+                head=stuffed(marked) if letter.dotted else marked,
+                letter=letter,
+                start=start,
+                sender=self._envelope.sender,
+                junk=report.verdict is Verdict.SPAM and report.action is Action.TAG,
+            )
+            connection.committing = True
+            replies = await self._next_hop.deliver(
+                outgoing, self._envelope.recipients, deadline - connection.loop.time()
+            )
+        except Exception as error:  # noqa: BLE001 - the border around one message
+            replies = [await self._refused(error)]
+        finally:
+            connection.committing = False
+        if report is not None:
+            self._tell(report, replies[0])
+        return replies
+
+    async def learn(self, intake: Intake, label: Label) -> Reply:
+        """Return the reply to a report: mail that teaches and goes no further."""
+        desk = self._context.desk
+        limit = self._context.inspector.reads_bytes
+        try:
+            letter = await intake.finish(self._context.relay.bare_newline)
+            if desk is None or letter.size_bytes > limit:
+                raise MessageTooLarge("report larger than what is looked at")  # noqa: TRY301 - answered like all faults
+            client = self._envelope.client  # MAIL FROM is whatever its sender writes
+            content = unstuffed(await asyncio.to_thread(letter.head, limit))
+            with self._connection.limit.of(self._context.relay.inspect_timeout_s):
+                receipt = await desk.take(content, label, client.login or client.address)
+            await self._next_hop.reset()
+            head = content[: content.find(b"\r\n\r\n", 0, LARGE_HEAD_BYTES) + 4]
+            await send_receipt(self._context, self._next_hop, self._envelope, head, receipt)
+            return reply(250, f"2.0.0 {receipt}")
+        except Exception as error:  # noqa: BLE001 - the border around one message
+            return await self._refused(error)
+
+    def _tell(self, report: ScanReport, answer: Reply) -> None:
+        """Tell the observer; its fault must not cost the client its reply."""
+        observer = self._context.observer
+        try:
+            observer.scanned(report, reply=answer.raw, recipients=len(self._envelope.recipients))
+        except Exception as error:  # noqa: BLE001 - the next hop has the mail, nothing may change that
+            observer.failed("observer.failed", error)
+
+    async def _head(self, letter: Letter) -> tuple[bytes, int]:
+        """Return the header section and where the rest begins, as `_header`."""
+        if letter.spooled:
+            return await asyncio.to_thread(self._header, letter)
+        return self._header(letter)
+
+    def _header(self, letter: Letter) -> tuple[bytes, int]:
+        """Return the header section as it was meant, and where in the letter the rest begins.
+
+        Raises:
+            RoutingLoop: the message has been on its way too long.
+            MessageTooLarge: the header section alone is larger than what is judged of a message.
+        """
+        limit = self._context.inspector.reads_bytes
+        text = letter.head(limit) if letter.spooled else letter.whole()
+        # As far as the first empty line: where the header ends before one, readers don't agree.
+        blank = text.find(b"\r\n\r\n")
+        end = blank + 4 if blank >= 0 else text.rfind(b"\n") + 1 or len(text)
+        # A dot that only the wire needs must not hide a field of ours, or the next line of a field.
+        head = unstuffed(text[:end]) if letter.dotted else text[:end]
+        if blank < 0 and end < letter.size_bytes and holds_fields(head):
+            raise MessageTooLarge("header section larger than what is looked at")
+        if received_count(head) >= MAX_RECEIVED:
+            raise RoutingLoop(f"{MAX_RECEIVED} Received fields")
+        return head, end
+
+    async def _judged(self, letter: Letter) -> ScanReport:
+        """Return the report; a fault of ours follows `relay.on_fault`."""
+        relay = self._context.relay
+        inspector = self._context.inspector
+        most = inspector.reads_bytes
+        try:
+            with self._connection.limit.of(relay.inspect_timeout_s):
+                report = await inspector.inspect(
+                    lambda: start_of(letter, most),
+                    min(letter.size_bytes, most),
+                    self._envelope,
+                    lambda: rest_of(unstuffed_blocks(letter.again())),
+                )
+                if letter.spooled:  # judged by its start
+                    report = replace(report, size_bytes=letter.size_bytes)
+                return report
+        except Overloaded:
+            raise
+        except Exception as error:  # noqa: BLE001 - no fault of the inspector may bounce mail
+            fault = error
+        self._context.observer.failed("message.unscanned", fault)
+        if relay.on_fault is OnFault.DEFER:
+            raise TemporaryError("no verdict") from fault
+        return inspector.unscanned(_public(fault), letter.size_bytes)
+
+    def _trace(self) -> bytes:
+        """Return our Received field, empty where the next hop makes one of the real client."""
+        setting = self._context.relay.received
+        hidden = setting is Received.AUTO and self._next_hop.knows_client
+        if setting is Received.OFF or hidden:
+            return b""
+        client = self._envelope.client
+        protocol = client.protocol
+        if protocol != "SMTP":  # RFC 3848
+            protocol += ("S" if client.tls else "") + ("A" if client.login is not None else "")
+        now = self._context.clock.now()
+        return received_field(client, self._context.hostname, now, protocol)
+
+    async def _refused(self, error: Exception) -> Reply:
+        """Return what the client reads about a fault, with the next hop ready for another mail."""
+        answer = reply_to(error, in_hand=True)
+        if concerns_us(error):
+            self._context.observer.failed("message.failed", error)
+        if self._next_hop.usable and not self._connection.committing:
+            try:
+                await self._next_hop.reset()
+            except SpamdError:
+                self._next_hop.abort()
+        elif self._connection.committing:
+            self._next_hop.abort()
+        return answer
+
+
+def start_of(letter: Letter, limit: int) -> bytes:
+    """Return a message as it was meant, of a spooled one enough of its start.
+
+    That is more than `limit` bytes, each line end counted as one. A byte that counts takes at most
+    two on the wire (a CR before an LF, a dot before a dot), so the second reading is the last.
+    """
+    if not letter.spooled:
+        return unstuffed(letter.whole()) if letter.dotted else letter.whole()
+    text = unstuffed(letter.head(limit))
+    missing = limit + 1 - (len(text) - text.count(b"\r\n"))
+    if missing > 0 and letter.size_bytes > limit:
+        text = unstuffed(letter.head(limit + 2 * missing))
+    return text
+
+
+def _obey(report: ScanReport) -> None:
+    """Stop a message that the decision does not let pass."""
+    if report.action is Action.REJECT:
+        raise MessageRejected(report.reason)
+
+
+def final_replies(replies: Sequence[Reply], recipients: int, *, lmtp: bool) -> list[Reply]:
+    """Return the replies for the client's protocol.
+
+    LMTP wants one per recipient, SMTP one in all: several that agree become the first of them,
+    others 451, since neither 2yz nor 5yz would be true for everybody (RFC 2033 §4.2).
+    """
+    if lmtp:
+        return list(replies) if len(replies) == recipients else [replies[0]] * recipients
+    if len(replies) == 1:
+        return list(replies)
+    first = replies[0]
+    same = all(
+        other.accepted == first.accepted and other.permanent == first.permanent
+        for other in replies[1:]
+    )
+    return [first if same else _MIXED]
+
+
+def _public(fault: Exception) -> str:
+    """Return the reason that stands in the header field; never the text of an exception."""
+    if isinstance(fault, DeadlineExceeded):
+        return "no verdict in time"
+    return "not scanned for a fault of ours"

@@ -1,0 +1,97 @@
+"""The receipt of a report: a short mail that tells its sender what was learned.
+
+It goes by the session at the next hop that the report's transaction began on, to the envelope
+sender alone, with an empty sender of its own (RFC 3834), so that nothing can come back. Nobody gets
+one who is a report address, has no address (a bounce) or needs SMTPUTF8, and no report that says it
+was made by a program or a list. Who may report at all is asked before (`Door.may_report`), so no
+stranger can have receipts sent to others.
+
+A receipt that cannot be sent costs nothing but itself: the reply to the report says the same.
+"""
+
+import re
+import secrets
+from datetime import datetime
+
+from spamd.errors import NextHopUnavailable, SpamdError
+from spamd.message.envelope import Envelope
+from spamd.message.mime.parser import parse
+from spamd.relay.content.outgoing import Outgoing
+from spamd.relay.content.spool import Letter
+from spamd.relay.content.trace_fields import date
+from spamd.relay.inbound.context import RelayContext
+from spamd.relay.outbound.router import NextHopSession
+from spamd.relay.smtp.commands import parse_path
+
+TIMEOUT_S = 60.0
+"""For the end of data of a receipt: the reporter waits for the reply meanwhile."""
+
+_ADDRESS = re.compile(rb"[!-;=?-~]{1,320}")  # printable ASCII without blanks and angle brackets
+_MESSAGE_ID = re.compile(rb"\s*(<[!-;=?-~]{1,250}>)\s*")
+
+
+async def send_receipt(
+    context: RelayContext, next_hop: NextHopSession, envelope: Envelope, head: bytes, text: str
+) -> None:
+    """Send a receipt where one is due; the session is ready for a new mail before and after.
+
+    head  the header section of the report          text  what was learned, a line of ASCII
+    """
+    if not context.relay.report_receipts or not _due(context, envelope, head):
+        return
+    letter = Letter(context.budget.share(""))
+    try:
+        letter.append(_mail(context.hostname, context.clock.now(), envelope, head, text))
+        await _deliver(next_hop, envelope, letter)
+    except SpamdError as error:
+        context.observer.failed("receipt.failed", error)
+    finally:
+        letter.close()
+
+
+def _due(context: RelayContext, envelope: Envelope, head: bytes) -> bool:
+    """Tell whether a person waits for a receipt."""
+    desk, sender = context.desk, envelope.sender
+    if desk is None or _ADDRESS.fullmatch(sender) is None or desk.label_for(sender) is not None:
+        return False
+    report = parse(head)
+    automatic = (report.first("auto-submitted") or b"no").strip().lower()
+    bulk = (report.first("precedence") or b"").strip().lower() in {b"bulk", b"list", b"junk"}
+    return automatic == b"no" and not bulk and report.first("list-id") is None  # RFC 3834 §2
+
+
+def _mail(hostname: str, now: datetime, envelope: Envelope, head: bytes, text: str) -> bytes:
+    """Return the receipt as it goes over the wire."""
+    found = _MESSAGE_ID.fullmatch(parse(head).first("message-id") or b"")
+    answered = b"In-Reply-To: %s\r\nReferences: %s\r\n" % (found[1], found[1]) if found else b""
+    return (
+        f"From: spamd <{envelope.recipients[0].decode('ascii', 'replace')}>\r\n"
+        f"To: <{envelope.sender.decode('ascii')}>\r\n"
+        f"Subject: Your report: {text}\r\n"
+        f"Date: {date(now)}\r\n"
+        f"Message-ID: <{secrets.token_hex(12)}@{hostname}>\r\n"
+    ).encode("ascii", "replace") + (
+        answered + b"Auto-Submitted: auto-replied\r\nMIME-Version: 1.0\r\n"
+        b"Content-Type: text/plain; charset=us-ascii\r\n\r\n"
+        b"Thank you for your report.\r\n\r\n" + text.encode("ascii", "replace") + b"\r\n"
+    )
+
+
+async def _deliver(next_hop: NextHopSession, report: Envelope, letter: Letter) -> None:
+    """Send a letter from nobody to the sender of a report.
+
+    Raises:
+        SpamdError: the next hop did not take it.
+    """
+    recipient = report.sender
+    wire = b"TO:<" + recipient + b">"
+    answer = await next_hop.mail(b"FROM:<>", report.client)
+    if answer.accepted:
+        answer = await next_hop.rcpt(wire, parse_path(wire))
+        if answer.accepted:
+            outgoing = Outgoing(head=b"", letter=letter, start=0, sender=b"", junk=False)
+            (answer, *_) = await next_hop.deliver(outgoing, (recipient,), TIMEOUT_S)
+        else:
+            await next_hop.reset()
+    if not answer.accepted:
+        raise NextHopUnavailable(f"the receipt was answered {answer.code}")

@@ -1,0 +1,1 @@
+"""What both sides know of SMTP and LMTP: commands, replies, extensions, who the client is."""

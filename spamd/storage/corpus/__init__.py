@@ -1,0 +1,1 @@
+"""What was learned: lessons, counts, weights, and the model in memory made of them."""

@@ -1,0 +1,264 @@
+"""The journal: what was taught, by whom, when, and all that is needed to take it back."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, Row, case, delete, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from spamd.bayes.counts import taught
+from spamd.bayes.fusion import ScoreHistory
+from spamd.bayes.learning import Effect
+from spamd.ports import Lesson, LessonHead, Selection
+from spamd.sample import Label
+from spamd.storage.corpus.blobs import (
+    BlobError,
+    chosen,
+    decode_floats,
+    decode_sample,
+    encode_floats,
+    encode_sample,
+)
+from spamd.storage.tables import lesson, sample, storable
+from spamd.storage.times import from_number, to_number
+
+JournalRow = Row[*tuple[Any, ...]]
+
+CHUNK = 500
+"""Digests per statement: bind variables are limited, and so is the memory for samples."""
+
+HEAD_COLUMNS = (
+    lesson.c.digest,
+    lesson.c.label,
+    lesson.c.source,
+    lesson.c.actor,
+    lesson.c.sender_domain,
+    lesson.c.time,
+    lesson.c.probability_before,
+    lesson.c.probability_after,
+)
+COLUMNS = (*HEAD_COLUMNS, lesson.c.step, lesson.c.gram_step, lesson.c.scores, sample.c.content)
+
+
+async def listed(connection: AsyncConnection, selection: Selection) -> list[LessonHead]:
+    """Return the lessons that fit, in the order of learning."""
+    conditions = _conditions(selection)
+    if selection.digests is None:
+        chunks = [conditions]
+    else:
+        chunks = [[*conditions, lesson.c.digest.in_(part)] for part in _parts(selection.digests)]
+    found: list[JournalRow] = []
+    for chunk in chunks:
+        statement = (
+            select(lesson.c.id, *HEAD_COLUMNS)
+            .where(*chunk)
+            .order_by(lesson.c.id.desc())
+            .limit(selection.newest)
+        )
+        found += (await connection.execute(statement)).all()
+    found.sort(key=lambda row: row.id)
+    return [_head(row) for row in found[-(selection.newest or 0) :]]
+
+
+async def latest(connection: AsyncConnection, number: int) -> list[LessonHead]:
+    """Return the lessons given last, the newest first, also when they were rehearsed since."""
+    statement = (
+        select(*HEAD_COLUMNS).order_by(lesson.c.time.desc(), lesson.c.id.desc()).limit(number)
+    )
+    return [_head(row) for row in await connection.execute(statement)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The lessons in force, counted.
+
+    sources      how many came from each source, most first
+    corrections  how many contradicted what the filter thought before it learned them
+    """
+
+    sources: Mapping[str, int]
+    corrections: int
+
+    @property
+    def total(self) -> int:
+        """Return how many lessons there are."""
+        return sum(self.sources.values())
+
+
+async def summary(connection: AsyncConnection) -> Summary:
+    """Return the lessons in force, counted by the database."""
+    wrong = (lesson.c.probability_before > 0.5) != (lesson.c.label == Label.SPAM.value)
+    statement = select(
+        lesson.c.source,
+        func.count().label("number"),
+        func.sum(case((wrong, 1), else_=0)).label("wrong"),
+    ).group_by(lesson.c.source)
+    found = (await connection.execute(statement)).all()
+    rows = sorted(found, key=lambda row: (-row.number, row.source))
+    return Summary(
+        sources={row.source: row.number for row in rows},
+        corrections=sum(row.wrong for row in rows),
+    )
+
+
+async def lessons(connection: AsyncConnection, digests: Sequence[bytes]) -> dict[bytes, Lesson]:
+    """Return those of these lessons that are in force, in no order that matters."""
+    found = {}
+    for part in _parts(digests):
+        statement = select(*COLUMNS).join_from(lesson, sample).where(lesson.c.digest.in_(part))
+        for row in await connection.execute(statement):
+            found[row.digest] = _lesson(row)
+    return found
+
+
+async def walk(
+    connection: AsyncConnection, damaged: list[bytes] | None = None
+) -> AsyncGenerator[list[Lesson]]:
+    """Give all lessons in the order of learning, some hundreds at a time.
+
+    The digests of lessons that can't be read are added to `damaged`; without that list they raise.
+
+    Raises:
+        BlobError: a sample is damaged.
+    """
+    last = 0
+    while True:
+        statement = (
+            select(lesson.c.id, *COLUMNS)
+            .join_from(lesson, sample)
+            .where(lesson.c.id > last)
+            .order_by(lesson.c.id)
+            .limit(CHUNK)
+        )
+        rows = (await connection.execute(statement)).all()
+        if not rows:
+            return
+        last = rows[-1].id
+        whole = []
+        for row in rows:
+            try:
+                whole.append(_lesson(row))
+            except BlobError:
+                if damaged is None:
+                    raise
+                damaged.append(row.digest)
+        yield whole
+
+
+async def history(connection: AsyncConnection, window: int) -> ScoreHistory:
+    """Return the scores of the last lessons, from which the fusion is fitted."""
+    statement = (
+        select(lesson.c.digest, lesson.c.label, lesson.c.scores)
+        .order_by(lesson.c.id.desc())
+        .limit(window)
+    )
+    scores = ScoreHistory(window)
+    for row in reversed((await connection.execute(statement)).all()):
+        scores.append(row.digest, Label(row.label), np.frombuffer(row.scores, "<f8"))
+    return scores
+
+
+async def add(connection: AsyncConnection, learned: Sequence[Lesson]) -> None:
+    """Write new lessons at the end of the journal."""
+    if not learned:
+        return
+    last = (await connection.execute(select(func.coalesce(func.max(lesson.c.id), 0)))).scalar_one()
+    await connection.execute(
+        insert(lesson),
+        [_row(number, each) for number, each in enumerate(learned, start=last + 1)],
+    )
+    await connection.execute(
+        insert(sample),
+        [
+            {"lesson": number, "content": content(each)}
+            for number, each in enumerate(learned, start=last + 1)
+        ],
+    )
+
+
+async def remove(connection: AsyncConnection, digests: Sequence[bytes]) -> None:
+    """Delete lessons; their samples go with them."""
+    for part in _parts(digests):
+        await connection.execute(delete(lesson).where(lesson.c.digest.in_(part)))
+
+
+def content(each: Lesson) -> bytes:
+    """Return what a lesson teaches as bytes: only the tokens that count, of a very long mail."""
+    rows = taught(each.sample)
+    if rows is None:
+        return encode_sample(each.sample, each.texts)
+    return encode_sample(*chosen(each.sample, each.texts, rows))
+
+
+def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if selection.since is not None:
+        conditions.append(lesson.c.time >= to_number(selection.since))
+    if selection.until is not None:
+        conditions.append(lesson.c.time < to_number(selection.until))
+    if selection.source is not None:
+        conditions.append(lesson.c.source == selection.source)
+    if selection.actor is not None:
+        conditions.append(lesson.c.actor == selection.actor)
+    if selection.sender_domain is not None:
+        conditions.append(lesson.c.sender_domain == selection.sender_domain)
+    if selection.label is not None:
+        conditions.append(lesson.c.label == selection.label)
+    return conditions
+
+
+def _parts(digests: Sequence[bytes]) -> list[Sequence[bytes]]:
+    return [digests[start : start + CHUNK] for start in range(0, len(digests), CHUNK)]
+
+
+def _row(number: int, each: Lesson) -> dict[str, object]:
+    return {
+        "id": number,
+        "digest": each.digest,
+        "label": each.label.value,
+        "source": storable(each.source),
+        "actor": storable(each.actor),
+        "sender_domain": storable(each.sender_domain),
+        "time": to_number(each.time),
+        "probability_before": each.effect.probability_before,
+        "probability_after": each.effect.probability_after,
+        "step": each.effect.step,
+        "gram_step": each.effect.gram_step,
+        "scores": encode_floats(each.effect.scores),
+    }
+
+
+def _head(row: JournalRow) -> LessonHead:
+    return LessonHead(
+        digest=row.digest,
+        label=Label(row.label),
+        source=row.source,
+        actor=row.actor,
+        sender_domain=row.sender_domain,
+        time=from_number(row.time),
+        before=row.probability_before,
+        after=row.probability_after,
+    )
+
+
+def _lesson(row: JournalRow) -> Lesson:
+    stored, texts = decode_sample(row.content)
+    return Lesson(
+        digest=row.digest,
+        label=Label(row.label),
+        source=row.source,
+        actor=row.actor,
+        sender_domain=row.sender_domain,
+        time=from_number(row.time),
+        effect=Effect(
+            scores=decode_floats(row.scores),
+            probability_before=row.probability_before,
+            probability_after=row.probability_after,
+            step=row.step,
+            gram_step=row.gram_step,
+        ),
+        sample=stored,
+        texts=texts,
+    )

@@ -1,0 +1,308 @@
+"""The unit of work: one transaction that teaches or takes back (the port `UnitOfWork`).
+
+Entering it locks the corpus row (SQLite: the file), so lessons have one order, revisions grow in
+the order of commits, and no two writers can be caught in a deadlock. `model` gives a model of just
+the words at hand; `commit` writes the differences between it and what was there, the journal, and a
+`change` row that tells other processes what to fetch again.
+
+Reading less is what makes it quick. The counts of the words come from this process' snapshot when
+it stands at the current revision, or once so many were asked for that loading everything costs no
+more than looking them up did; else they are looked up. Facts, gram table, fusion and the scores of
+the last lessons are kept from one unit of work to the next, as long as nobody else wrote in
+between.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import delete, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from spamd.bayes.counts import HAM, SPAM, TokenCounts, TokenTable, Totals
+from spamd.bayes.factcounts import FactCounts
+from spamd.bayes.fusion import FusionWeights, ScoreHistory
+from spamd.bayes.model import BayesOptions, Model
+from spamd.ports import Clock, Lesson, LessonHead, Selection
+from spamd.sample import FactSchema
+from spamd.storage import mailboxes, tables
+from spamd.storage.corpus import corpus_tables, imported_counts, journal, tokens
+from spamd.storage.corpus.blobs import encode_gram_changes, encode_ids
+from spamd.storage.corpus.imported_counts import Tally
+from spamd.storage.corpus.snapshot import Snapshot, Update
+from spamd.storage.corpus.version import Standing
+from spamd.storage.engine import Database
+from spamd.storage.times import to_number
+
+LOOKUP_COST = 3
+"""Looking up a word costs about three times what reading it costs in a load of the whole table."""
+
+GROWTH_COST = 40
+"""Looking up a word costs some forty times what copying it costs when the table in memory grows."""
+
+HOUR = 3_600_000_000
+"""Microseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kept:
+    """All of a model but its tokens, as of `at` (generation, revision)."""
+
+    at: tuple[int, int]
+    facts: FactCounts
+    grams: NDArray[np.int32]
+    history: ScoreHistory
+    fusion: FusionWeights
+
+
+class Resident:
+    """What a process keeps in memory between its units of work.
+
+    kept        taken out while a transaction changes it, so that one that fails leaves nothing
+    asked_for   words that were asked for so far
+    turn        held by the one unit of work that may run: they would only wait for each other in
+                the database, each with a connection
+    """
+
+    def __init__(self, schema: FactSchema, options: BayesOptions) -> None:
+        self.schema = schema
+        self.options = options
+        self.snapshot = Snapshot(schema, options)
+        self.kept: Kept | None = None
+        self.asked_for = 0
+        self.turn = asyncio.Lock()
+
+
+class SqlUnitOfWork:
+    """One transaction on what was taught."""
+
+    def __init__(self, database: Database, resident: Resident, clock: Clock) -> None:
+        self._database = database
+        self._resident = resident
+        self._clock = clock
+
+    async def __aenter__(self) -> Self:
+        """Wait for other writers, then begin."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._resident.turn)
+            self._connection = await stack.enter_async_context(self._database.writing())
+            self._standing = await corpus_tables.standing(self._connection, lock=True)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """End; what was not committed is undone."""
+        if kind is None and self._connection.in_transaction():
+            await self._connection.rollback()
+        await self._stack.__aexit__(kind, error, at)
+
+    async def listed(self, selection: Selection) -> Sequence[LessonHead]:
+        """Return the lessons that fit, in the order of learning."""
+        return await journal.listed(self._connection, selection)
+
+    async def lessons(self, digests: Sequence[bytes]) -> Mapping[bytes, Lesson]:
+        """Return those of these lessons that are in force, with what they taught."""
+        return await journal.lessons(self._connection, digests)
+
+    async def model(self, ids: NDArray[np.int64]) -> Model:
+        """Return a model of its own that knows these tokens (distinct, any order) and no others."""
+        resident = self._resident
+        resident.asked_for += len(ids)
+        loaded = resident.snapshot.loaded
+        cost = GROWTH_COST * len(ids) if loaded else LOOKUP_COST * resident.asked_for
+        self._bulk = cost >= self._standing.totals.vocabulary
+        kept = await self._kept()
+        self._model = model = Model(
+            tokens=await self._tokens(ids),
+            totals=self._standing.totals,
+            facts=kept.facts,
+            grams=kept.grams,
+            history=kept.history,
+            fusion=kept.fusion,
+            options=self._resident.options,
+        )
+        self._before = _Before(
+            cells=_cells(model.tokens),
+            totals=model.totals,
+            facts=model.facts.copy(),
+            fusion=model.fusion,
+        )
+        return model
+
+    async def settle(self, digests: Sequence[bytes]) -> int:
+        """Drop what waits for a review about these mails, as they are taught; return how many."""
+        return await mailboxes.settle(self._connection, digests)
+
+    async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
+        """Write what the model learned and unlearned since `model`, with its lessons; then commit.
+
+        A digest may stand in both: first taken back, then learned anew.
+        """
+        model, connection = self._model, self._connection
+        await journal.remove(connection, [lesson.digest for lesson in taken_back])
+        await journal.add(connection, learned)
+        if taken_back:
+            # The fusion looks back on a window of lessons; with some gone older ones come into it.
+            model.history = await journal.history(connection, model.history.window)
+        # Whatever led here, the fusion is that of the journal, as after an export and an import.
+        model.refit()
+        steps = [(each.sample.grams, each.effect.gram_step) for each in learned]
+        steps += [(each.sample.grams, -each.effect.gram_step) for each in taken_back]
+        await self._write(steps)
+
+    async def add_tally(self, mine: Tally) -> bool:
+        """Add counts of another program and commit; False when they are there already."""
+        if await imported_counts.find(self._connection, mine.digest):
+            return False
+        imported_counts.apply(await self.model(mine.ids), mine, 1)
+        await imported_counts.write(self._connection, mine)
+        await self._write([])
+        return True
+
+    async def take_back_tally(self, digest: bytes) -> bool:
+        """Take counts of another program back and commit; False when there are none."""
+        mine = await imported_counts.find(self._connection, digest)
+        if mine is None:
+            return False
+        imported_counts.apply(await self.model(mine.ids), mine, -1)
+        await imported_counts.remove(self._connection, digest)
+        await self._write([])
+        return True
+
+    async def _write(self, steps: Sequence[tuple[NDArray[np.uint32], int]]) -> None:
+        """Write how the model differs from what was there, commit, and keep it for the next."""
+        model, before, connection = self._model, self._before, self._connection
+        cells = _cells(model.tokens)
+        touched = (cells != before.cells).any(axis=1)
+        await self._write_tokens(cells, touched)
+        await corpus_tables.add_facts(connection, before.facts, model.facts)
+        await corpus_tables.add_totals(connection, before.totals, model.totals)
+        if model.fusion is not before.fusion:
+            await corpus_tables.write_fusion(connection, model.fusion)
+        standing = replace(
+            self._standing, revision=self._standing.revision + 1, totals=model.totals
+        )
+        changes = await self._write_change(standing.revision, touched, steps)
+        await connection.commit()
+        self._resident.kept = Kept(
+            at=standing.at,
+            facts=model.facts,
+            grams=model.grams,
+            history=model.history,
+            fusion=model.fusion,
+        )
+        await self._resident.snapshot.adopt(
+            Update(
+                standing=standing,
+                ids=model.tokens.ids[touched],
+                counts=TokenCounts.of_cells(cells[touched]),
+                facts=model.facts.copy(),
+                fusion=model.fusion,
+                grams=[changes] if changes else model.grams.copy(),
+            ),
+            grow=self._bulk,
+        )
+
+    async def _tokens(self, ids: NDArray[np.int64]) -> TokenTable:
+        snapshot = self._resident.snapshot
+        if self._bulk:
+            await snapshot.follow(self._connection, self._standing)
+        if snapshot.standing and snapshot.standing.at == self._standing.at:
+            known = snapshot.model.tokens
+        else:
+            known = await tokens.load(self._connection, ids)
+        return TokenTable(ids, known.counts(known.find(ids)))
+
+    async def _kept(self) -> Kept:
+        resident, connection, at = self._resident, self._connection, self._standing.at
+        kept, resident.kept = resident.kept, None
+        if kept and kept.at == at:
+            return kept
+        return Kept(
+            at=at,
+            facts=await corpus_tables.facts(connection, resident.schema),
+            grams=await corpus_tables.grams(connection),
+            history=await journal.history(connection, resident.options.fusion.window),
+            fusion=await corpus_tables.fusion(connection),
+        )
+
+    async def _write_tokens(self, cells: NDArray[np.int32], touched: NDArray[np.bool_]) -> None:
+        ids = self._model.tokens.ids
+        gone = touched & (cells[:, SPAM] + cells[:, HAM] == 0)
+        await tokens.remove(self._connection, ids[gone])
+        stays = touched & ~gone
+        await tokens.change(self._connection, ids[stays], cells[stays] - self._before.cells[stays])
+
+    async def _write_change(
+        self,
+        revision: int,
+        touched: NDArray[np.bool_],
+        steps: Sequence[tuple[NDArray[np.uint32], int]],
+    ) -> bytes:
+        """Tell other processes what to fetch; return the changes of the gram table.
+
+        They are empty when it is its turn to be written whole.
+        """
+        connection, model, change = self._connection, self._model, tables.change
+        now = to_number(self._clock.now())
+        written = self._standing.grams_revision
+        if max(len(steps), revision - written) >= corpus_tables.GRAMS_EVERY:
+            changes = b""
+            await corpus_tables.write_grams(connection, model.grams, revision)
+            old = now - self._database.options.changes_hours * HOUR
+            await connection.execute(delete(change).where(change.c.time < old))
+        else:
+            changes = encode_gram_changes(steps, len(model.grams))
+        await connection.execute(
+            insert(change).values(
+                revision=revision,
+                time=now,
+                tokens=encode_ids(model.tokens.ids[touched]),
+                grams=changes,
+            )
+        )
+        return changes
+
+
+async def load_model(
+    connection: AsyncConnection,
+    standing: Standing,
+    ids: NDArray[np.int64],
+    schema: FactSchema,
+    options: BayesOptions,
+) -> Model:
+    """Return a model that knows these tokens only; its history is empty."""
+    known = await tokens.load(connection, ids)
+    return Model(
+        tokens=TokenTable(ids, known.counts(known.find(ids))),
+        totals=standing.totals,
+        facts=await corpus_tables.facts(connection, schema),
+        grams=await corpus_tables.grams(connection),
+        history=ScoreHistory(options.fusion.window),
+        fusion=await corpus_tables.fusion(connection),
+        options=options,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Before:
+    """The model as `SqlUnitOfWork.model` gave it."""
+
+    cells: NDArray[np.int32]
+    totals: Totals
+    facts: FactCounts
+    fusion: FusionWeights
+
+
+def _cells(table: TokenTable) -> NDArray[np.int32]:
+    return table.counts(np.arange(len(table))).cells

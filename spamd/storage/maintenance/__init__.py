@@ -1,0 +1,1 @@
+"""Looking after a database: expiry, export and import, prune, reset, verify."""

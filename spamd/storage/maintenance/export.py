@@ -1,0 +1,394 @@
+"""Export and import of everything that was taught, as text; an import gives back the same rows.
+
+One JSON object a line, in UTF-8; the name may end in .gz:
+
+    {"spamd": "journal", "version": 1}
+    {"digest": "…", "label": "spam", "source": "imap", …, "tokens": [["word", 2, 1], …]}   a lesson
+    {"tally": {"source": "bogofilter", …, "words": [["word", 3, 0], …]}}         counts of others
+    {"lessons": 6046}                                                                     the end
+
+A token is its text, its occurrences and its kinds (`sample.Kind`). Lessons stand in the order of
+learning with their steps and scores, so an import adds exactly what they added then; nothing is
+scored again. Into a database that holds lessons already an import adds: a mail that is known there
+keeps its lesson. A line that can't be read is skipped, counted and named; a file that ends early is
+imported as far as it goes, and said to be incomplete.
+
+Exports of other programs are recognised and added as tallies (`foreign`).
+"""
+
+import base64
+import gzip
+import json
+import zlib
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+import numpy as np
+
+from spamd.bayes.counts import distinct
+from spamd.bayes.learning import Effect
+from spamd.message.facts import SCHEMA
+from spamd.message.features import Texts
+from spamd.message.identity import DIGEST_BYTES
+from spamd.ports import Clock, Lesson, Selection
+from spamd.sample import Label, Sample
+from spamd.storage.corpus import imported_counts, journal
+from spamd.storage.corpus.blobs import texts_of, token_ids
+from spamd.storage.corpus.imported_counts import Tally
+from spamd.storage.corpus.unit_of_work import SqlUnitOfWork
+from spamd.storage.engine import Database
+from spamd.storage.files import new_file
+from spamd.storage.maintenance import foreign
+from spamd.storage.maintenance.foreign import FormatError
+from spamd.storage.maintenance.verify import replay
+
+__all__ = [
+    "FormatError",
+    "Imported",
+    "export",
+    "export_file",
+    "import_file",
+    "import_lines",
+    "take_back_file",
+]
+
+HEAD = {"spamd": "journal", "version": 1}
+
+BATCH = 500
+"""Lessons per transaction of an import."""
+
+NAMED = 20
+"""Lines that can't be read are named up to this many, and counted beyond."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an import did.
+
+    faults     one sentence for each line that was skipped, the first few
+    complete   whether the end of the file was there
+    tallies    programs whose counts were added, or taken back
+    """
+
+    learned: int
+    known: int
+    skipped: int
+    faults: tuple[str, ...]
+    complete: bool
+    tallies: tuple[str, ...] = ()
+
+
+async def export(database: Database, out: TextIO) -> int:
+    """Write all lessons; return how many.
+
+    Raises:
+        OSError: they can't be written.
+    """
+    number = 0
+    # Written out here, not between the two ends of a transaction: a full disk is no fault of the
+    # database.
+    async with aclosing(_exported(database)) as batches:
+        async for lines, lessons in batches:
+            out.writelines(lines)
+            number += lessons
+    out.write(json.dumps({"lessons": number}) + "\n")
+    return number
+
+
+async def _exported(database: Database) -> AsyncGenerator[tuple[list[str], int]]:
+    """Yield the lines of an export but the last, some at a time, and the lessons they hold."""
+    yield [json.dumps(HEAD) + "\n"], 0
+    async with database.reading() as connection:
+        async for lessons in journal.walk(connection):
+            yield [_line(_to_json(lesson)) for lesson in lessons], len(lessons)
+        async for tally in imported_counts.walk(connection):
+            yield [_line({"tally": _tally_to_json(tally)})], 0
+
+
+def _line(value: dict[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+async def export_file(database: Database, path: Path) -> int:
+    """Write all lessons to a new file, readable for its owner only; it appears once it is whole.
+
+    Raises:
+        OSError: it exists already, or there is no room for it.
+    """
+    compressed = path.suffix == ".gz"
+    with new_file(path) as unfinished, _created(unfinished, compressed=compressed) as out:
+        return await export(database, out)
+
+
+async def import_file(
+    unit_of_work: Callable[[], SqlUnitOfWork], path: Path, clock: Clock
+) -> Imported:
+    """Add the lessons of a file of ours, or the counts that another program exported.
+
+    Raises:
+        FormatError: no program that we know wrote it, or it holds no words.
+    """
+    with _binary(path) as binary:
+        start = binary.read(len(foreign.RSPAMD_JSON))
+    if start.startswith(b"{") and start != foreign.RSPAMD_JSON:
+        with _opened(path) as lines:
+            return await import_lines(unit_of_work, lines)
+    mine = _foreign(path, clock)
+    async with unit_of_work() as work:
+        added = await work.add_tally(mine)
+    mails = mine.spam + mine.ham
+    return Imported(
+        learned=mails if added else 0,
+        known=0 if added else mails,
+        skipped=0,
+        faults=(),
+        complete=True,
+        tallies=(mine.source,) if added else (),
+    )
+
+
+async def take_back_file(
+    unit_of_work: Callable[[], SqlUnitOfWork], path: Path, clock: Clock
+) -> Imported:
+    """Take the counts back that this file of another program brought, if it did.
+
+    Raises:
+        FormatError: no program that we know wrote it, or it holds no words.
+    """
+    mine = _foreign(path, clock)
+    async with unit_of_work() as work:
+        done = await work.take_back_tally(mine.digest)
+    programs = (mine.source,) if done else ()
+    return Imported(learned=0, known=0, skipped=0, faults=(), complete=True, tallies=programs)
+
+
+def _foreign(path: Path, clock: Clock) -> Tally:
+    with _binary(path) as binary:
+        return foreign.read(binary.read(), clock.now())
+
+
+async def import_lines(unit_of_work: Callable[[], SqlUnitOfWork], lines: TextIO) -> Imported:
+    """Add the lessons of a text, some hundreds in each transaction.
+
+    Raises:
+        FormatError: it is no export of ours.
+    """
+    reader = _Reader(lines)
+    learned = known = 0
+    for batch in reader.batches():
+        fresh = await _add(unit_of_work, batch)
+        learned += fresh
+        known += len(batch) - fresh
+    added = []
+    for tally in reader.tallies:
+        async with unit_of_work() as work:
+            if await work.add_tally(tally):
+                added.append(tally.source)
+    return Imported(
+        learned=learned,
+        known=known,
+        skipped=reader.skipped,
+        faults=tuple(reader.faults),
+        complete=reader.complete,
+        tallies=tuple(added),
+    )
+
+
+async def _add(unit_of_work: Callable[[], SqlUnitOfWork], batch: list[Lesson]) -> int:
+    """Add lessons of mails that are not known yet; return how many."""
+    lessons = {lesson.digest: lesson for lesson in batch}
+    async with unit_of_work() as work:
+        known = await work.listed(Selection(digests=tuple(lessons)))
+        for head in known:
+            del lessons[head.digest]
+        fresh = list(lessons.values())
+        if fresh:
+            model = await work.model(distinct(lesson.sample.ids for lesson in fresh))
+            replay(model, fresh)
+            await work.commit(fresh, [])
+    return len(fresh)
+
+
+class _Reader:
+    """Reads lessons from lines, past those that can't be read."""
+
+    def __init__(self, lines: TextIO) -> None:
+        self._lines = lines
+        self.skipped = 0
+        self.faults: list[str] = []
+        self.complete = False
+        self.tallies: list[Tally] = []
+
+    def batches(self) -> Iterator[list[Lesson]]:
+        """Give the lessons, some hundreds at a time."""
+        batch: list[Lesson] = []
+        for lesson in self._lessons():
+            batch.append(lesson)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _lessons(self) -> Iterator[Lesson]:
+        try:
+            head = json.loads(self._lines.readline())
+        except ValueError as error:
+            raise FormatError("this is no export of spamd: its first line is no JSON") from error
+        if head != HEAD:
+            raise FormatError(f"this is no export of spamd that this version knows: {head}")
+        number = 0
+        for line_number, line in enumerate(_up_to_the_end(self._lines), start=2):
+            try:
+                row = json.loads(line)
+                if row.keys() == {"lessons"}:
+                    self.complete = row["lessons"] == number + self.skipped
+                    return
+                if row.keys() == {"tally"}:
+                    self.tallies.append(_tally_from_json(row["tally"]))
+                    continue
+                lesson = _from_json(row)
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+                self.skipped += 1
+                if len(self.faults) < NAMED:
+                    self.faults.append(f"line {line_number}: {error}")
+                continue
+            number += 1
+            yield lesson
+
+
+def _up_to_the_end(lines: TextIO) -> Iterator[str]:
+    """Give the lines of a file, of a compressed one as far as it can be unpacked."""
+    with suppress(EOFError, zlib.error):
+        yield from lines
+
+
+def _to_json(lesson: Lesson) -> dict[str, object]:
+    sample = lesson.sample
+    return {
+        "digest": lesson.digest.hex(),
+        "label": lesson.label.value,
+        "source": lesson.source,
+        "actor": lesson.actor,
+        "sender_domain": lesson.sender_domain,
+        "time": lesson.time.isoformat(),
+        "before": lesson.effect.probability_before,
+        "after": lesson.effect.probability_after,
+        "step": lesson.effect.step,
+        "gram_step": lesson.effect.gram_step,
+        "scores": lesson.effect.scores.tolist(),
+        "facts": sample.discrete.tolist(),
+        "numbers": sample.continuous.tolist(),
+        "grams": base64.b64encode(sample.grams.astype("<u4").tobytes()).decode(),
+        "tokens": [
+            [text, occurrences, kinds]
+            for text, occurrences, kinds in zip(
+                lesson.texts, sample.occurrences.tolist(), sample.kinds.tolist(), strict=True
+            )
+        ],
+    }
+
+
+def _from_json(row: dict[str, Any]) -> Lesson:
+    texts = texts_of([text for text, _, _ in row["tokens"]])
+    ids = token_ids(texts)
+    order = np.argsort(ids)
+    if len(ids) and not (np.diff(ids[order]) > 0).all():
+        raise FormatError("a token stands there twice")
+    occurrences = np.array([occurrences for _, occurrences, _ in row["tokens"]], dtype=np.uint8)
+    kinds = np.array([kinds for _, _, kinds in row["tokens"]], dtype=np.uint8)
+    if not occurrences.all():
+        raise FormatError("a token does not occur")
+    time = datetime.fromisoformat(row["time"])
+    if time.tzinfo is None:
+        raise FormatError("the time has no zone")
+    digest = bytes.fromhex(row["digest"])
+    if len(digest) != DIGEST_BYTES:
+        raise FormatError("the digest has another length than that of a mail")
+    discrete = np.array(row["facts"], dtype=np.uint8)
+    if len(discrete) != len(SCHEMA.sizes) or not (discrete < np.array(SCHEMA.sizes)).all():
+        raise FormatError("the facts are not those that this version knows")
+    continuous = np.array(row["numbers"], dtype=np.int64)
+    if len(continuous) != len(SCHEMA.continuous):
+        raise FormatError("the numbers are not those that this version knows")
+    return Lesson(
+        digest=digest,
+        label=Label(row["label"]),
+        source=str(row["source"]),
+        actor=str(row["actor"]),
+        sender_domain=str(row["sender_domain"]),
+        time=time,
+        effect=_effect_from_json(row),
+        sample=Sample(
+            ids=ids[order],
+            occurrences=occurrences[order],
+            kinds=kinds[order],
+            discrete=discrete,
+            continuous=continuous,
+            grams=np.frombuffer(base64.b64decode(row["grams"]), "<u4").astype(np.uint32),
+        ),
+        texts=Texts(texts.words, texts.first[order], texts.second[order]),
+    )
+
+
+def _effect_from_json(row: dict[str, Any]) -> Effect:
+    effect = Effect(
+        scores=np.array(row["scores"], dtype=np.float64),
+        probability_before=float(row["before"]),
+        probability_after=float(row["after"]),
+        step=int(np.int32(row["step"])),
+        gram_step=int(np.int32(row["gram_step"])),
+    )
+    if not np.isfinite([*effect.scores, effect.probability_before, effect.probability_after]).all():
+        raise FormatError("a score or a probability is no number")
+    return effect
+
+
+def _tally_to_json(tally: Tally) -> dict[str, object]:
+    return {
+        "digest": tally.digest.hex(),
+        "source": tally.source,
+        "time": tally.time.isoformat(),
+        "spam": tally.spam,
+        "ham": tally.ham,
+        "words": [
+            [word, spam, ham]
+            for word, (spam, ham) in zip(tally.words, tally.counts.tolist(), strict=True)
+        ],
+    }
+
+
+def _tally_from_json(row: dict[str, Any]) -> Tally:
+    words = tuple(str(word) for word, _, _ in row["words"])
+    counts = np.array([[spam, ham] for _, spam, ham in row["words"]], np.int32).reshape(-1, 2)
+    if len(set(words)) != len(words) or (counts < 0).any():
+        raise FormatError("a word stands there twice, or has a count below zero")
+    return Tally(
+        digest=bytes.fromhex(row["digest"]),
+        source=str(row["source"]),
+        time=datetime.fromisoformat(row["time"]),
+        spam=int(row["spam"]),
+        ham=int(row["ham"]),
+        words=words,
+        counts=counts,
+    )
+
+
+def _binary(path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
+
+
+def _created(path: Path, *, compressed: bool) -> TextIO:
+    if compressed:
+        return cast("TextIO", gzip.open(path, "wt", encoding="utf-8", newline="\n"))
+    return path.open("w", encoding="utf-8", newline="\n")
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return cast("TextIO", gzip.open(path, "rt", encoding="utf-8", newline="\n"))
+    return path.open(encoding="utf-8", newline="\n")
