@@ -119,7 +119,7 @@ fact = Table(
     _number("spam"),
     _number("ham"),
 )
-"""`bayes.mixed.FactCounts.to_rows`."""
+"""`bayes.classifiers.mixed.FactCounts.to_rows`."""
 
 lesson = Table(
     "lesson",

@@ -15,7 +15,7 @@ from spamd.sample import Kind
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tokens.md").read_text(encoding="utf-8")
 SOURCE = "".join(
-    path.read_text(encoding="utf-8") for path in (ROOT / "spamd" / "message").glob("*.py")
+    path.read_text(encoding="utf-8") for path in (ROOT / "spamd" / "message").rglob("*.py")
 )
 
 

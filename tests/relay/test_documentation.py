@@ -16,7 +16,7 @@ REPLY = re.compile(r'(?:reply\((\d{3}), f?"(\d\.\d\.\d) )')
 SAID = sorted(
     {
         f"{code} {enhanced}"
-        for path in (ROOT / "spamd" / "relay").glob("*.py")
+        for path in (ROOT / "spamd" / "relay").rglob("*.py")
         for code, enhanced in REPLY.findall(path.read_text("utf-8"))
         if not code.startswith("2")
     }
