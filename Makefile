@@ -3,7 +3,7 @@
 # time, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for SECONDS=…,
 # CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived.
 .DEFAULT_GOAL := help
-.PHONY: help run test histories year check fix bench compare-parsers compare-browser fuzz test-image pins clean
+.PHONY: help run test docs histories year check fix bench compare-parsers compare-browser fuzz test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -32,6 +32,9 @@ run: $(RUN)  ## start spamd on 127.0.0.1:8025, everything it keeps under ./var
 test: $(DEV)  ## run all tests; as root it first installs the servers they talk to
 	@.ci/install-packages tests
 	$(BIN)/pytest $(PYTEST_FLAGS) $(TESTS)
+
+docs: $(DEV)  ## write config/spamd.toml and the tables of the documents from the code
+	$(BIN)/python -m tests.docs.generated
 
 histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on a Dovecot: only people teach
 	nice $(BIN)/python -m tests.feedback.histories_run 10000

@@ -60,7 +60,10 @@ OUTCOMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionOptions:
-    """Settings of the decision. A loss is a pair (when it is ham, when it is spam) in any unit.
+    """From a probability to a verdict and an action.
+
+    A loss is a pair [if it is ham, if it is spam] in any unit; the action of least expected loss
+    wins. "spamd config show" prints the thresholds that follow.
 
     rule            "losses" takes the least expected loss, "cutoffs" the two probabilities below
     reject          whether mail may be rejected at all; off, its place is taken by "tag"
@@ -73,8 +76,8 @@ class DecisionOptions:
     reject_cutoff   with "cutoffs": at least this probability is rejected, if `reject` allows
     minimum_ham     ham messages trained before there is any verdict but unsure
     minimum_spam    spam messages likewise
-    prior_spam      share of spam in the mail that arrives, if it differs from that in training;
-                    0 means as trained
+    prior_spam      share of spam in the mail that arrives, if it differs from that in training; 0
+                    means as trained
     """
 
     rule: Rule = Rule.LOSSES

@@ -64,14 +64,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionOptions:
-    """Settings of the fusion.
+    """How the classifiers' scores become one probability.
+
+    It is a regularised logistic regression over the scores that were recorded before each lesson
+    was learned.
 
     heads            the heads that speak and learn
     refit_every      lessons between two fits within a transaction; each transaction ends with one
     window           lessons that a fit looks back on
     regularisation   ρ, the pull towards the default weights, in units of one lesson's evidence
     wrong_labels     share of lessons supposed to have the wrong label before any is seen; 0 takes
-                     every label for true
+                     every label for true (E-021)
     """
 
     heads: tuple[str, ...] = HEADS

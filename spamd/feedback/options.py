@@ -134,43 +134,52 @@ class AccountOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackOptions:
-    """Section `feedback`: learning from what people do with their mail.
+    """Learning from what people do with their mail. Nothing is watched unless accounts are named.
 
-    accounts          where people keep mail; empty: nothing is watched
-    junk_folders      names of the Junk folder where the server doesn't say (SPECIAL-USE is asked
-                      first); compared without case, as the last part of the folder's path
-    junk_children     sub-folders of Junk are Junk too (else they are ordinary folders)
-    excluded_folders  folders that never teach ham, found as above
-    keywords          $Junk and $NotJunk set on a mail count like a move
-    poll_s            look at all folders at least this often, in seconds; of the inbox, IDLE
-                      tells at once
-    idle_s            seconds before IDLE is issued anew: below the 29 minutes of RFC 2177, and
-                      below the 5 minutes after which NAT devices and some servers drop a line
-    maildir_poll_s    seconds between two looks at the folders of a Maildir (a few `stat` calls)
-    timeout_s         seconds until an answer of an IMAP server must be whole; five times as long
-                      for one about a folder, as servers index large ones when they are opened
-    max_folders       folders of one account that are watched: Junk and the inbox, then the others
-                      by name; each costs a question at every look, a thousand take a second
-    retry_first_s     wait after the first failed connection in seconds, doubled each time
-    retry_most_s      longest such wait
-    attempts          how often a mail is tried before it is left parked
-    chunk             mails asked for in one command; progress is saved after each chunk
-    max_message_bytes larger mails are not fetched whole, only this much of their start: twice what
-                      is looked at (`tokenizer.limits`), as each line may end in CR and LF
-    rule_window_s     a mail that was not seen in its folder so long after its delivery may have
-                      been moved by a rule of a mail program, as no person is as quick; seconds; 0:
-                      everything counts
-    hold_after        lessons of one person within `hold_window_s` that contradict a clear verdict;
-                      further ones wait for `spamd lessons release`; 0: never
-    hold_window_s     seconds
-    held_days         days that a held lesson waits for a review, then it is dropped
-    seen_days         days after which it is forgotten what an account held that nobody watches any
-                      more; when it comes back its mail teaches nothing at the first look
-    parked_days       days that a mail which was given up stands in `spamd feedback parked`
-    lease_s           seconds until another worker takes over the watchers of one that died
-    spam_addresses    mail to these addresses reports the attached mails as spam
-    ham_addresses     the same for ham
-    report_mails      mails taken from one report, at most
+        [[feedback.accounts]]
+        host = "imap.example.org"              # or: maildir = "/var/mail/ann"
+        user = "ann"
+        password_file = "/run/secrets/ann"
+
+    All keys of an account stand in docs/training.md.
+
+    accounts            where people keep mail; empty: nothing is watched
+    junk_folders        names of the Junk folder where the server doesn't say (SPECIAL-USE is asked
+                        first); compared without case, as the last part of the folder's path
+    junk_children       sub-folders of Junk are Junk too (else they are ordinary folders)
+    excluded_folders    folders that never teach ham, found as above
+    keywords            $Junk and $NotJunk set on a mail count like a move
+    poll_s              look at all folders at least this often, in seconds; of the inbox, IDLE
+                        tells at once
+    idle_s              seconds before IDLE is issued anew: below the 29 minutes of RFC 2177, and
+                        below the 5 minutes after which NAT devices and some servers drop a line
+    maildir_poll_s      seconds between two looks at the folders of a Maildir (a few `stat` calls)
+    timeout_s           seconds until an answer of an IMAP server must be whole; five times as long
+                        for one about a folder, as servers index large ones when they are opened
+    max_folders         folders of one account that are watched: Junk and the inbox, then the others
+                        by name; each costs a question at every look, a thousand take a second
+    retry_first_s       wait after the first failed connection in seconds, doubled each time
+    retry_most_s        longest such wait
+    attempts            how often a mail is tried before it is left parked
+    chunk               mails asked for in one command; progress is saved after each chunk
+    max_message_bytes   larger mails are not fetched whole, only this much of their start: twice
+                        what is looked at (`tokenizer.limits`), as each line may end in CR and LF
+    rule_window_s       a mail that was not seen in its folder so long after its delivery may have
+                        been moved by a rule of a mail program, as no person is as quick; seconds;
+                        0: everything counts
+    hold_after          lessons of one person within `hold_window_s` that contradict a clear
+                        verdict; further ones wait for `spamd lessons release`; 0: never
+    hold_window_s       seconds in which they are counted
+    held_days           days that a held lesson waits for a review, then it is dropped: a wave that
+                        nobody looked at for a quarter is no news any more
+    seen_days           days after which it is forgotten what an account held that nobody watches
+                        any more; when it comes back its mail teaches nothing at the first look
+    parked_days         days that a mail which was given up stands in `spamd feedback parked`: time
+                        to see it and mend what was wrong
+    lease_s             seconds until another worker takes over the watchers of one that died
+    spam_addresses      mail to these addresses reports the attached mails as spam
+    ham_addresses       the same for ham
+    report_mails        mails taken from one report, at most
     """
 
     accounts: tuple[AccountOptions, ...] = ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is read of one message, at most."""
+    """What is read of one message, at most. A limit that is reached never refuses a mail."""
 
     message_bytes: int = 4_194_304
     """Bytes behind the header looked for parts in, lines ended by LF. Of a large message no more is
@@ -41,7 +41,7 @@ class Limits:
     links: int = 300
     """Distinct URLs taken apart."""
     word_chars: int = 40
-    """Characters of a word; longer ones become `skip:` tokens (the pilot's value)."""
+    """Characters of a word; longer ones become `skip:` tokens."""
     token_chars: int = 64
     """Characters of any token text: fits every database index (at most 256 bytes of UTF-8)."""
     field_words: int = 60
@@ -51,7 +51,7 @@ class Limits:
     occurrences: int = 20
     """Highest count of one token in one message: repeating a word buys nothing beyond it."""
     gram_bytes: int = 3_000
-    """Bytes of the start of the message turned into 4-grams; the pilot used 3,000 (E-003)."""
+    """Bytes of the start of the message turned into character 4-grams (E-003)."""
 
     @property
     def read_bytes(self) -> int:

@@ -6,13 +6,14 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """What is logged and how; always to standard output.
+    """One line for each message and lesson, always to standard output.
 
-    level    the least urgent lines that are written: "error" someone must act, "warning" someone
-             should look, "info" one line for each message and lesson, "debug" for developers
-    format   "json" one object a line, "console" for people, "auto" console on a terminal, else json
-    privacy  "minimal": no addresses, domains, subjects, words, nor texts of foreign exceptions;
-             "full": those as well, a deliberate choice for the time of an inquiry
+    level     the least urgent lines that are written: "error" someone must act, "warning" someone
+              should look, "info" one line for each message and lesson, "debug" for developers
+    format    "json" one object a line, "console" for people, "auto" console on a terminal, else
+              json
+    privacy   "minimal": no addresses, domains, subjects, words, nor texts of foreign exceptions;
+              "full": those as well, a deliberate choice for the time of an inquiry
     """
 
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -22,7 +23,7 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsOptions:
-    """The endpoint that Prometheus reads and health checks ask.
+    """What Prometheus and health checks ask.
 
     listen   "host:port" of the HTTP endpoint, for example "127.0.0.1:9125"; "" (default) is off.
              With several workers each has its own counts: worker 0 listens on this port, worker 1

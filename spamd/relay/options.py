@@ -66,56 +66,64 @@ class Mixed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayOptions:
-    """The section `relay`.
+    """Where we listen for mail, and the limits that keep strangers from exhausting us.
 
-    listen                   addresses for SMTP, "host:port" or "[v6]:port"; loopback so that a
-                             fresh installation is no open relay
-    listen_tls               addresses where TLS begins at once (RFC 8314, port 465)
-    listen_lmtp              addresses for LMTP, "host:port" or "unix:/path"
-    workers                  equal processes on the same ports; 0 is one per core. One is enough for
-                             about 100 mails a second
-    hostname                 our name in greetings and Received; empty takes the machine's
-    max_message_bytes        larger messages get 552; 50 MiB is what large providers accept
-    max_recipients           accepted recipients of one message, then 452 4.5.3; RFC 5321 §4.5.3.1.8
-                             asks for at least 100
-    memory_bytes             mail held in memory by one worker; above it messages go to disk at once
-    spool_above_bytes        a message larger than this goes to disk while it arrives
-    spool_bytes              mail on disk by one worker; above it 452 4.3.1
-    client_share             of `memory_bytes` and `spool_bytes`, what the clients of one network (a
-                             /24, a /48 of IPv6) may hold, but always one message; then 452 4.3.1
-    spool_directory          where; empty takes the system's folder for temporary files
-    max_connections          of one worker, then 421 4.7.0
-    max_connections_per_client  from one address (one /64 of IPv6), trusted networks excepted
-    max_connections_per_network  from one network (a /24, a /48 of IPv6), trusted networks excepted
-    max_commands_without_mail  NOOP, RSET, EHLO and the like since the last mail, then 421 4.7.0
-                             (Postfix: 100 junk commands)
-    command_delay_s          wait before each command from the 21st without a mail on, four times
-                             that after five wrong ones; a client that comes more often than 20
-                             times a second without mail waits for its greeting, too. 0: none
-    max_bad_commands         wrong commands of a session, then 421 4.7.0 (Postfix: 20)
-    command_timeout_s        waiting for the next command; RFC 5321 §4.5.3.2.7: at least 5 minutes
-    data_timeout_s           waiting for the next block of a message; RFC 5321 §4.5.3.2.5: 3 minutes
-    data_grace_s             after this a message must have come at `data_rate` on average
-    data_rate                octets a second; a modem does 5,000
-    session_timeout_s        end of a session that brings no mail
-    inspect_timeout_s        for the verdict; Postfix gives a filter 100 s for everything
-    content_timeout_s        from the end of data to our final reply; RFC 5321 §4.5.3.2.6: the
-                             client waits 10 minutes
-    tls_handshake_s          for STARTTLS and TLS from the start
-    proxy_header_s           for the PROXY header; the client's proxy sends it at once
-    drain_s                  a stopping worker finishes its messages within this time
-    bare_newline             bare CR or LF in DATA: "normalize" or "reject"
-    on_fault                 a message that could not be judged: "accept" unscanned or "defer"
-    on_overload              a heavy message whose turn does not come or that takes too long:
-                             "start" (judged by its start) or "defer"
-    trusted_networks         who may name another client by XCLIENT, XFORWARD or PROXY
-    proxy_protocol           connections from trusted networks begin with a PROXY header
-    report_networks          clients there may report to `feedback.spam_addresses` and
-                             `ham_addresses`, besides those who logged in; it is the real client
-                             that counts, as XCLIENT, XFORWARD or PROXY name it
-    report_receipts          a report is answered with a short mail to its envelope sender, by the
-                             next hop; the SMTP reply says the same
-    received                 our Received field: "auto", "on" or "off"
+    listen                        addresses for SMTP, "host:port" or "[v6]:port"; loopback so that a
+                                  fresh installation is no open relay
+    listen_tls                    addresses where TLS begins at once (RFC 8314, port 465)
+    listen_lmtp                   addresses for LMTP, "host:port" or "unix:/path"
+    workers                       equal processes on the same ports; 0 is one per core. One is
+                                  enough for about 100 mails a second
+    hostname                      our name in greetings and Received; empty takes the machine's
+    max_message_bytes             larger messages get 552; 50 MiB is what large providers accept
+    max_recipients                accepted recipients of one message, then 452 4.5.3; RFC 5321
+                                  §4.5.3.1.8 asks for at least 100
+    memory_bytes                  mail held in memory by one worker; above it messages go to disk at
+                                  once
+    spool_above_bytes             a message larger than this goes to disk while it arrives
+    spool_bytes                   mail on disk by one worker; above it 452 4.3.1
+    client_share                  what the clients of one network (a /24, a /48 of IPv6) may hold of
+                                  memory_bytes and spool_bytes, but always one message; then 452
+                                  4.3.1; trusted networks excepted
+    spool_directory               folder for mail on disk; empty takes the system's folder for
+                                  temporary files
+    max_connections               connections to one worker, then 421 4.7.0
+    max_connections_per_client    connections from one address (one /64 of IPv6), then 421; trusted
+                                  networks excepted; 0: no limit
+    max_connections_per_network   connections from one network (a /24, a /48 of IPv6), then 421;
+                                  trusted networks excepted; 0: no limit
+    max_commands_without_mail     NOOP, RSET, EHLO and the like since the last mail, then 421 4.7.0
+                                  (Postfix: 100 junk commands)
+    command_delay_s               wait before each command from the 21st without a mail on, four
+                                  times that after five wrong ones; a client that comes more often
+                                  than 20 times a second without mail waits for its greeting, too.
+                                  0: none
+    max_bad_commands              wrong commands of a session, then 421 4.7.0 (Postfix: 20)
+    command_timeout_s             wait for the next command; RFC 5321 §4.5.3.2.7: at least 5 minutes
+    data_timeout_s                wait for the next block of a message; RFC 5321 §4.5.3.2.5: 3
+                                  minutes
+    data_grace_s                  after this time a message must have come at `data_rate` on average
+    data_rate                     octets a second; a modem does 5,000
+    session_timeout_s             a session that brings no mail ends after this time
+    inspect_timeout_s             time for the verdict; Postfix gives a filter 100 s for everything
+    content_timeout_s             time from the end of data to our final reply; RFC 5321 §4.5.3.2.6:
+                                  the client waits 10 minutes
+    tls_handshake_s               time for the TLS handshake
+    proxy_header_s                time for the PROXY header; the client's proxy sends it at once
+    drain_s                       a stopping worker finishes its messages within this time
+    bare_newline                  bare CR or LF in DATA: "normalize" or "reject"
+    on_fault                      a message that could not be judged: "accept" unscanned or "defer"
+    on_overload                   a large message that is not read in time, or takes too long:
+                                  "start" (judged by its start) or "defer"
+    trusted_networks              networks that may name another client by XCLIENT, XFORWARD or
+                                  PROXY
+    proxy_protocol                connections from trusted networks begin with a PROXY header
+    report_networks               networks whose clients may report to feedback.spam_addresses and
+                                  ham_addresses, besides those who logged in; the real client
+                                  counts, as XCLIENT, XFORWARD or PROXY name it
+    report_receipts               a report is answered with a short mail to its envelope sender, by
+                                  the next hop; the SMTP reply says the same
+    received                      our Received field: "auto", "on" or "off"
     """
 
     listen: tuple[str, ...] = ("127.0.0.1:8025",)
@@ -204,34 +212,34 @@ class RelayOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextHopOptions:
-    """The section `next_hop`.
+    """Where mail goes on to. With maildir:// no other server is needed.
 
-    url                 where mail goes: smtp://host:port, lmtp://host:port, lmtp+unix:///path,
-                        maildir:///path (with {address}, {local} or {domain} in it, one each)
-    fallback            tried in this order when `url` can't be reached
-    routes              recipient domain → URL, for mail that goes elsewhere; ".example.org" is
-                        every name below example.org
-    tls                 STARTTLS towards smtp:// next hops: "none", "opportunistic" or "required"
-    tls_verify          with "required", the certificate must be valid for the host's name
-    tls_ca_file         certificates to trust; empty takes the system's
-    xclient             tell the next hop the real client by XCLIENT; if it does not let us, it
-                        gets no mail
-    xforward            tell it by XFORWARD, for its log only, when it offers that
-    proxy_protocol      begin each connection with a PROXY v2 header that names the client; if it
-                        is not understood, no mail
-    own_helo            greet the next hop with our own name instead of the client's
-    mixed_replies       SMTP in, LMTP out, recipients answered differently: "defer" or "single"
-    auth                pass AUTH through, over TLS only, when the next hop offers it
-    maildir_create      make missing Maildirs; of a URL with {address}, {local} or {domain} only in
-                        folders of that name that there are: others get 550 5.1.1
-    maildir_junk        folder for mail judged spam, a Maildir++ folder inside the Maildir
-    connect_timeout_s   for the connection
-    greeting_timeout_s  for its banner and its answer to EHLO
-    command_timeout_s   for its answer to MAIL, RCPT, RSET; the client waits 5 minutes
-    data_timeout_s      for its 354; our client has got ours already
-    block_timeout_s     for taking a block of the message; RFC 5321 §4.5.3.2.5: 3 minutes
-    keepalive_s         a NOOP as often as this while a message arrives or is judged; Postfix ends
-                        sessions idle for 300 s
+    url                  where mail goes: smtp://host:port, lmtp://host:port, lmtp+unix:///path,
+                         maildir:///path (with {address}, {local} or {domain} in it, one each)
+    fallback             tried in this order when `url` can't be reached
+    routes               recipient domain → URL, for mail that goes elsewhere; ".example.org" is
+                         every name below example.org
+    tls                  STARTTLS towards smtp:// next hops: "none", "opportunistic" or "required"
+    tls_verify           with "required", the certificate must be valid for the host's name
+    tls_ca_file          certificates to trust; empty takes the system's
+    xclient              tell the next hop the real client by XCLIENT; if it does not let us, it
+                         gets no mail
+    xforward             tell it by XFORWARD, for its log only, when it offers that
+    proxy_protocol       begin each connection with a PROXY v2 header that names the client; if it
+                         is not understood, no mail
+    own_helo             greet the next hop with our own name instead of the client's
+    mixed_replies        SMTP in, LMTP out, recipients answered differently: "defer" or "single"
+    auth                 pass AUTH through, over TLS only, when the next hop offers it
+    maildir_create       make missing Maildirs; of a URL with {address}, {local} or {domain} only in
+                         folders of that name that there are: others get 550 5.1.1
+    maildir_junk         folder for mail judged spam, a Maildir++ folder inside the Maildir
+    connect_timeout_s    wait for the connection
+    greeting_timeout_s   wait for its banner and its answer to EHLO
+    command_timeout_s    wait for its answer to MAIL, RCPT, RSET; our client waits 5 minutes
+    data_timeout_s       wait for its 354; our client has got ours already
+    block_timeout_s      wait until it takes a block of the message; RFC 5321 §4.5.3.2.5: 3 minutes
+    keepalive_s          a NOOP this often while a message arrives or is judged; Postfix ends
+                         sessions idle for 300 s
     """
 
     url: str = "maildir://./var/mail"
@@ -277,12 +285,12 @@ class NextHopOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsOptions:
-    """The section `tls`: our own certificate. It is read again on SIGHUP.
+    """Our own certificate, for STARTTLS and TLS from the start; read again on SIGHUP.
 
-    certificate      PEM file with our certificate and its chain; empty offers no TLS
-    key              PEM file with its key; empty when the certificate's file holds it
-    minimum_version  "1.2" or "1.3"; 1.0 and 1.1 are dead (RFC 8996)
-    required         refuse mail in clear with 530
+    certificate       PEM file with our certificate and its chain; empty offers no TLS
+    key               PEM file with its key; empty when the certificate's file holds it
+    minimum_version   "1.2" or "1.3"; 1.0 and 1.1 are dead (RFC 8996)
+    required          refuse mail in clear with 530
     """
 
     certificate: str = ""

@@ -31,7 +31,9 @@ POSTGRESQL = "postgresql://"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseOptions:
-    """The settings of the database.
+    """Where counts and lessons are kept.
+
+    One SQLite file serves a machine; PostgreSQL several machines.
 
     url                 sqlite:///relative/path, sqlite:////absolute/path or
                         postgresql://user:password@host:port/name

@@ -38,7 +38,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOptions:
-    """The settings of training.
+    """How lessons are written.
 
     batch      mails per transaction in long runs: larger ones are faster, but others wait for them
                and a kill costs that many mails' work

@@ -1,22 +1,19 @@
 """What an operator sees is documented: commands, exit codes, fields, events, metrics, settings."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
 from spamd.bayes.decision import Action, DecisionOptions, Verdict, thresholds
 from spamd.cli.exits import Exit
-from spamd.cli.main import commands
 from spamd.feedback.options import AccountOptions
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import MetricsOptions
 from spamd.report import ScanReport, log_odds
 from spamd.settings import Settings
+from tests.docs.generated import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
@@ -24,17 +21,6 @@ TRAINING = (ROOT / "docs/training.md").read_text("utf-8")
 
 WITHOUT_JSON = {"serve", "feedback watch"}
 """They write a log, not a result."""
-
-
-def all_commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from all_commands(command, f"{prefix}{name} ")
-        else:
-            yield prefix + name, command
-
-
-COMMANDS = dict(all_commands(typer.main.get_command(commands())))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

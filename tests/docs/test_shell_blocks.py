@@ -20,7 +20,7 @@ from spamd.report import ScanReport
 from spamd.settings import load
 from tests.cli.conftest import made_up
 from tests.docs.blocks import ROOT, block, documents
-from tests.docs.test_operations import COMMANDS
+from tests.docs.generated import COMMANDS
 from tests.fakes import FakeClock
 
 TRAIN = block("docs/training.md", "spamd train spam ~/Maildir")

@@ -33,13 +33,14 @@ EXTREME = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceOptions:
-    """Settings of the confidence head.
+    """Naive Bayes that believes a token by how sure its counts are (OSBF's confidence factor).
 
     spread     κ, doubt about a difference that chance explains; OSBF's 0.25
     exponent   γ, how fast confidence falls as a token becomes common to both labels (E-006)
     rarity     δ, messages after which a token is half believed; OSBF's 8
-    limit      the most that one token says for ham, in log-odds (E-020)
-    kinds      which kinds of tokens are read, a sum of `Kind` flags
+    limit      the most that one token says for ham, in log-odds: anybody can add ham words to a
+               spam (E-020)
+    kinds      as graham.kinds
     """
 
     spread: float = 0.25

@@ -36,12 +36,12 @@ from spamd.bayes.factcounts import HAM, SPAM, Facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependenceOptions:
-    """How the one-dependence head estimates.
+    """The same discrete attributes with one dependence each (SPODE, AODE).
 
-    parent     name of the super parent (SPODE); empty averages over all parents (AODE).
-    smoothing  λ ≥ 0 added to each count; 0 maximum likelihood, 1 Laplace.
-    least      m: a fact is a parent for AODE only if its value was seen in at least so many
-               messages. Webb and others took 30 at first, later 1.
+    parent      name of the super parent (SPODE); empty averages over all parents (AODE).
+    smoothing   λ ≥ 0 added to each count; 0 maximum likelihood, 1 Laplace.
+    least       m: a fact is a parent for AODE only if its value was seen in at least so many
+                messages. Webb and others took 30 at first, later 1.
     """
 
     parent: str = ""

@@ -30,12 +30,12 @@ SURE = -1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FisherOptions:
-    """Settings of the Fisher head.
+    """Robinson's f(w) combined by Fisher's chi-squared method.
 
     strength            s, the weight of the prior in messages; bogofilter's .0178
     unknown             x, the probability of a token never seen; bogofilter's .52
     minimum_deviation   tokens nearer to ½ than this are left out; bogofilter's .375
-    kinds               which kinds of tokens are read, a sum of `Kind` flags
+    kinds               as graham.kinds
     """
 
     strength: float = 0.0178

@@ -39,21 +39,23 @@ class Counting(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrahamOptions:
-    """Settings of the Graham head.
+    """Graham's classifier: P1…Pn / (P1…Pn + (1-P1)…(1-Pn)) over the most telling tokens.
 
     words           tokens combined; Graham took 15, 30 ranks better on our corpora (E-009)
     rule            "2002" bounds every probability by `low` and `high`; "2003" gives tokens seen
                     with one label only .9998, or .9999 above ten sightings (and mirrored)
-    low, high       bounds of a token's probability; Graham 2002 had .01 and .99
+    low             lower bound of a token's probability; Graham 2002 had .01
+    high            upper bound; Graham 2002 had .99
     ham_bias        ham counts are multiplied by this; Graham had 2 against false positives
     unknown         probability of a token seen less than `minimum_count` times; Graham had .4
     minimum_count   sightings (ham ones biased) before a token has its own probability; Graham had 5
-    strength        sightings that `unknown` counts for in each token's probability: tokens seen
-                    often are then more telling than those seen once; 0 is Graham's own rule (E-009)
+    strength        sightings that `unknown` counts for in each token's probability, so that tokens
+                    seen often are more telling than those seen once; 0 is Graham's own rule (E-009)
     counting        "presence" counts messages, "occurrences" counts as Graham did
     prior           P(spam) of a message before it is read
     word_prior      P(spam) that a token's probability is computed with; note 004 has ½
-    kinds           which kinds of tokens are read, a sum of `Kind` flags
+    kinds           kinds of tokens that are read, a sum of: 1 words, 2 pairs, 4 marked header
+                    words, 8 their unmarked twins, 16 links, 32 shape, 64 tricks, 128 hidden words
     """
 
     words: int = 30

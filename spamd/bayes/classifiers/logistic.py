@@ -28,13 +28,13 @@ GRAM_SLOTS = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogisticOptions:
-    """Settings of the logistic head over tokens.
+    """On-line logistic regression over the same tokens.
 
-    rate      η₀, how far the first lesson moves the score of its own message, in log-odds (E-004)
-    steady    η∞, what the rate falls to (E-007)
-    settle    N½, lessons after which the rate is half way down (E-007)
-    margin    a message on its label's side of this log-odds teaches nothing more: a thick threshold
-              keeps what is known well from drowning what is rare (E-007)
+    rate     η₀, how far the first lesson moves the score of its own message, in log-odds (E-004)
+    steady   η∞, what the rate falls to as lessons grow many (E-007)
+    settle   N½, lessons after which the rate is half way down (E-007)
+    margin   a message on its label's side of this log-odds teaches nothing more: a thick threshold
+             keeps what is known well from drowning what is rare (E-007)
     """
 
     rate: float = 16.0
@@ -52,7 +52,13 @@ class LogisticOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GramsOptions(LogisticOptions):
-    """Settings of the logistic head over character 4-grams: the same learner, other defaults."""
+    """The same learner over character 4-grams: sees through spelling tricks, in every script.
+
+    rate     as logistic.rate
+    steady   as logistic.steady
+    settle   as logistic.settle
+    margin   as logistic.margin
+    """
 
 
 def sigmoid(z: float) -> float:

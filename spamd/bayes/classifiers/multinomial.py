@@ -47,14 +47,14 @@ class Length(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultinomialOptions:
-    """Settings of the multinomial head.
+    """Multinomial naive Bayes over all tokens, with λ-smoothing.
 
     smoothing   λ, any real number not below 0; 1 is Laplace's, small ones rank mail far better
                 (E-013)
     weight      "raw" and "log" count occurrences; "binary" counts messages, as a coin per token
     length      division of the token sum by its length: "none", "sqrt" or "n"
     prior       whether the smoothed class prior (N_k+λ)/(N+Kλ) is added
-    kinds       which kinds of tokens are read, a sum of `Kind` flags
+    kinds       as graham.kinds
     """
 
     smoothing: float = 0.01

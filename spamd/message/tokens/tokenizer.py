@@ -36,7 +36,7 @@ WITHOUT = frozenset({"route", "headers", "pairs", "twins", "links", "shape", "tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerOptions:
-    """What of a message becomes tokens. A change needs retraining: old lessons know others."""
+    """What of a message becomes tokens. A change needs retraining: lessons know other tokens."""
 
     without: frozenset[str] = frozenset()
     """Groups left out: "route" (fields that tell the way: Received, Date, Message-ID, Return-Path,
