@@ -40,7 +40,7 @@ class ScanReport:
     probability   P(spam) in 0 … 1; None when the message was not scanned
     required      the probability from which the verdict is spam
     reason        one clause on how the verdict came about
-    scores        each head's score (log-odds of spam, finite)
+    scores        each classifier's score (log-odds of spam, finite)
     known         tokens of the message that the corpus knows, out of `tokens`
     duration_s    CPU-bound time from bytes to verdict, in seconds
     features      what was scored; None when the message was not scanned

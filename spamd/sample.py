@@ -23,7 +23,7 @@ class Label(StrEnum):
 
 
 class Kind(IntFlag):
-    """Where a token comes from; one token may be of several kinds. Each head picks its kinds."""
+    """Where a token comes from; one token may be of several kinds. Classifiers pick kinds."""
 
     WORD = 1  # a word of visible text, or a character bigram of a script without spaces
     PAIR = 2  # two adjacent words, "first second"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spamd.bayes.decision import Action, DecisionOptions, Verdict, decide, thresholds
-from spamd.bayes.model import HEADS, Model
+from spamd.bayes.model import CLASSIFIERS, Model
 from spamd.errors import Overloaded
 from spamd.extraction.queue import Extractor
 from spamd.message.features import Features, extract
@@ -107,7 +107,7 @@ class Scanner:
             reason=decision.reason,
             probability=decision.probability,
             required=self._required,
-            scores=dict(zip(HEADS, evidence.scores.tolist(), strict=True)),
+            scores=dict(zip(CLASSIFIERS, evidence.scores.tolist(), strict=True)),
             size_bytes=features.size_bytes,
             tokens=len(features.sample.ids),
             known=evidence.known,

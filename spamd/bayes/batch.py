@@ -1,10 +1,10 @@
-"""The tokens of some messages, one message after the other, as the heads over counts read them.
+"""The tokens of some messages, one message after the other, for the classifiers over counts.
 
 A scan is a batch of one message. Lessons come in batches of many: numpy takes nearly as long for
 the tokens of one message as for those of twenty. Each message has the counts and totals of its own
 moment, so a lesson in a batch is weighed as if it had been learned alone.
 
-The arithmetic of a head goes over all tokens at once; what is summed or chosen goes span by span.
+A classifier's arithmetic goes over all tokens at once; what is summed or chosen goes span by span.
 """
 
 from collections.abc import Sequence

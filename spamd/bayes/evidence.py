@@ -1,8 +1,8 @@
-"""Why a message was judged as it was: the clues of each head, and what would flip the verdict.
+"""Why a message was judged as it was: each classifier's clues, and what would flip the verdict.
 
 Nothing here is an approximation of the verdict: scores come from `Model.weigh`, and "without these
 clues it would be …" is found by taking the clues out of the sample and weighing the rest. Words are
-named by their index in the sample; rendering is left to others. The gram head gives no clues: the
+named by their index in the sample; rendering is left to others. `grams` gives no clues: the
 texts of its 4-grams aren't kept.
 """
 
@@ -15,7 +15,7 @@ from spamd.bayes.classifiers import confidence, fisher, graham, mixed, multinomi
 from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.counts import WEIGHT_UNIT, TokenCounts, Totals
 from spamd.bayes.decision import Decision, Verdict, decide, shift
-from spamd.bayes.fusion import HEADS, SCALES
+from spamd.bayes.fusion import CLASSIFIERS, SCALES
 from spamd.bayes.model import Evidence, Model
 from spamd.sample import FIXED_POINT, Sample
 
@@ -27,12 +27,12 @@ FLIP_LIMIT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clue:
-    """One token as one head saw it.
+    """One token as one classifier saw it.
 
     index          of the token in the sample
     spam, ham      messages trained that held it
-    probability    P(spam|token) as this head computes it
-    contribution   to the head's log-odds, above 0 for spam
+    probability    P(spam|token) as this classifier computes it
+    contribution   to the classifier's log-odds, above 0 for spam
     """
 
     index: int
@@ -44,7 +44,7 @@ class Clue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactClue:
-    """One structured attribute with its value, and what it adds to the head's log-odds."""
+    """One structured attribute with its value, and what it adds to the classifier's log-odds."""
 
     name: str
     value: str
@@ -52,10 +52,10 @@ class FactClue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadEvidence:
-    """One head: its score, what it adds to the fused log-odds, and its strongest clues first."""
+class ClassifierEvidence:
+    """A classifier: its score, what it adds to the fused log-odds, its strongest clues first."""
 
-    head: str
+    name: str
     score: float
     effect: float
     clues: tuple[Clue, ...]
@@ -83,26 +83,26 @@ class Explanation:
     totals: Totals
     bias: float
     prior: float
-    heads: tuple[HeadEvidence, ...]
+    classifiers: tuple[ClassifierEvidence, ...]
     flip: Flip | None
 
 
 def explain(model: Model, sample: Sample, limit: int = 15) -> Explanation:
-    """Return why the model judges the sample as it does, with up to `limit` clues a head."""
+    """Return why the model judges the sample as it does, with up to `limit` clues a classifier."""
     evidence = model.weigh(sample)
     counts = model.tokens.counts(evidence.rows)
     decision = decide(evidence.probability, model.totals, model.options.decision)
     effects = model.fusion.effects(evidence.scores)
-    heads = tuple(
-        HeadEvidence(
-            head=head,
+    classifiers = tuple(
+        ClassifierEvidence(
+            name=name,
             score=float(evidence.scores[place]),
             effect=float(effects[place]),
-            clues=_clues(head, model, sample, counts, limit),
-            facts=_facts(model, sample) if head == "facts" else (),
+            clues=_clues(name, model, sample, counts, limit),
+            facts=_facts(model, sample) if name == "facts" else (),
         )
-        for place, head in enumerate(HEADS)
-        if head in model.options.fusion.heads
+        for place, name in enumerate(CLASSIFIERS)
+        if name in model.options.fusion.classifiers
     )
     return Explanation(
         evidence=evidence,
@@ -110,17 +110,17 @@ def explain(model: Model, sample: Sample, limit: int = 15) -> Explanation:
         totals=model.totals,
         bias=float(model.fusion.values[0]),
         prior=shift(model.totals, model.options.decision.prior_spam),
-        heads=heads,
+        classifiers=classifiers,
         flip=_flip(model, sample, counts, decision),
     )
 
 
-def _contributions(head: str, model: Model, sample: Sample, counts: TokenCounts) -> Floats:
-    """Return what each token adds to the score of a head (Fisher: its log-odds before the tail)."""
+def _contributions(name: str, model: Model, sample: Sample, counts: TokenCounts) -> Floats:
+    """Return what each token adds to a classifier's score (Fisher: log-odds before the tail)."""
     options, totals, kinds = model.options, model.totals, sample.kinds
     parts = np.zeros(len(sample.ids))
     trained = totals.spam > 0 and totals.ham > 0
-    match head:
+    match name:
         case "graham" if trained:
             p = graham.probabilities(counts, totals, options.graham)
             chosen = graham.choose(p, counts, kinds, options.graham)
@@ -145,9 +145,9 @@ def _contributions(head: str, model: Model, sample: Sample, counts: TokenCounts)
     return parts
 
 
-def _probability(head: str, model: Model, counts: TokenCounts, parts: Floats) -> Floats:
-    """Return P(spam|token) as a head computes it."""
-    match head:
+def _probability(name: str, model: Model, counts: TokenCounts, parts: Floats) -> Floats:
+    """Return P(spam|token) as a classifier computes it."""
+    match name:
         case "graham":
             return graham.probabilities(counts, model.totals, model.options.graham)
         case "fisher":
@@ -159,13 +159,13 @@ def _probability(head: str, model: Model, counts: TokenCounts, parts: Floats) ->
 
 
 def _clues(
-    head: str, model: Model, sample: Sample, counts: TokenCounts, limit: int
+    name: str, model: Model, sample: Sample, counts: TokenCounts, limit: int
 ) -> tuple[Clue, ...]:
-    parts = _contributions(head, model, sample, counts)
+    parts = _contributions(name, model, sample, counts)
     strongest = np.argsort(-np.abs(parts), kind="stable")[:limit]
     strongest = strongest[parts[strongest] != 0]
     some = TokenCounts.of_cells(counts.cells[strongest])
-    probability = _probability(head, model, some, parts[strongest])
+    probability = _probability(name, model, some, parts[strongest])
     return tuple(
         Clue(
             index=int(index),
@@ -209,10 +209,10 @@ def without(sample: Sample, indices: NDArray[np.intp]) -> Sample:
 def _flip(model: Model, sample: Sample, counts: TokenCounts, decision: Decision) -> Flip | None:
     """Take the strongest clues out, 1, 2, 4, …, then close in on the fewest that suffice."""
     strength = np.zeros(len(sample.ids))
-    for place, head in enumerate(HEADS):
-        if head in model.options.fusion.heads:
+    for place, name in enumerate(CLASSIFIERS):
+        if name in model.options.fusion.classifiers:
             share = model.fusion.values[1 + place] / SCALES[place]
-            strength += share * _contributions(head, model, sample, counts)
+            strength += share * _contributions(name, model, sample, counts)
     strength *= 1.0 if decision.probability > 0.5 else -1.0
     order = np.argsort(-strength, kind="stable")
     order = order[strength[order] > 0][:FLIP_LIMIT]

@@ -1,7 +1,7 @@
 """What lessons leave behind of the facts: additive integers, so that a lesson is undone exactly.
 
-Every head over facts (`mixed`, `dependence`) reads these counts and stores nothing else: `Facts` is
-what it reads. K classes: the first axis of every array is the class, in the order of
+`mixed` and `dependence` read these counts and store nothing else: `Facts` is
+what they read. K classes: the first axis of every array is the class, in the order of
 `FactCounts.classes` (ham, spam). `factmoments` has them as they were at several moments.
 
 The arrays change by `add` and `remove` only.
@@ -23,7 +23,7 @@ HAM, SPAM = 0, 1
 
 
 class Facts(Protocol):
-    """Counts as the heads read them: those of `FactCounts`, of one moment or of several (…)."""
+    """Counts as classifiers read them: those of `FactCounts`, of one moment or of several (…)."""
 
     memo: object
 
@@ -83,7 +83,7 @@ class FactCounts:
     spread     int64[V], S_j of the fact that each value belongs to
     sums       int64[K, c], Σx over the continuous facts, in units of 1/`unit`
     products   int64[K, c, c], Σ x·xᵀ, in units of 1/`unit`²
-    memo       what a head derived from the counts (`mixed.estimates`), forgotten at each change
+    memo       what was derived from the counts (`mixed.estimates`), forgotten at each change
     """
 
     __slots__ = (

@@ -28,7 +28,7 @@ def note(counts: FactCounts, discrete: NDArray[np.uint8]) -> Note:
 
 
 class FactMoments:
-    """Counts of m moments (the first axis), as the heads read them (`factcounts.Facts`)."""
+    """Counts of m moments (the first axis), as the classifiers read them (`factcounts.Facts`)."""
 
     def __init__(self, counts: FactCounts, noted: Sequence[Note]) -> None:
         """Take what was noted of `counts` at each moment."""

@@ -1,8 +1,8 @@
-"""The scores of the heads, made one calibrated probability.
+"""The scores of the classifiers, made one calibrated probability.
 
     z = b + Σ_h w_h · tanh(s_h / scale_h)        P(spam) = 1 / (1 + e^(−z))
 
-The weights are a regularised logistic regression of the labels on the scores that the heads gave
+The weights are a regularised logistic regression of the labels on the scores that were given
 *before* they learned each lesson (prequential), over the last `window` lessons:
 
     minimise  Σᵢ −ln[ε + (1 − 2ε)·σ(yᵢ zᵢ)] + ρ/2 · Σ_h k_h · (w_h − w⁰_h)²
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.sample import Label
 
-HEADS: tuple[str, ...] = (
+CLASSIFIERS: tuple[str, ...] = (
     "graham",
     "multinomial",
     "fisher",
@@ -38,17 +38,17 @@ HEADS: tuple[str, ...] = (
     "facts",
     "dependence",
 )
-"""The heads, in the order of every array of scores."""
+"""The classifiers, in the order of every array of scores."""
 
 SCALES = np.array([100.0, 40.0, 60.0, 0.15, 5.5, 6.0, 20.0, 20.0])
-"""A head's score of this size counts as clear; beyond it tanh flattens (E-005)."""
+"""A classifier's score of this size counts as clear; beyond it tanh flattens (E-005)."""
 
 DEFAULTS = np.array([0.0, 1.0, 0.8, 1.2, 3.0, 2.4, 2.4, 0.0, 0.4])
-"""w⁰: the bias and the weight of each head before there are lessons (E-005)."""
+"""w⁰: the bias and the weight of each classifier before there are lessons (E-005)."""
 
 PULLS = np.array([0.4, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 20.0, 1.0])
 """k: how hard each of them is held there. The bias is free to follow the share of spam, which keeps
-the probability calibrated; the facts head has to prove itself: it costs where believed (E-010)."""
+the probability calibrated; `facts` has to prove itself: it costs where believed (E-010)."""
 
 SUPPOSED_LESSONS = 500
 """How many lessons the supposed share of wrong labels weighs against those that are found wrong."""
@@ -57,7 +57,7 @@ FIRST_GUESS, ROUNDS = 0.02, 10
 """ε to start from, and rounds of the estimate: enough where one label in twenty is wrong."""
 
 MOST_WRONG = 0.2
-"""No larger ε is found: where more labels seem wrong, it is the heads that err."""
+"""No larger ε is found: where more labels seem wrong, it is the classifiers that err."""
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class FusionOptions:
     It is a regularised logistic regression over the scores that were recorded before each lesson
     was learned.
 
-    heads            the heads that speak and learn
+    classifiers      those that score and learn
     refit_every      lessons between two fits within a transaction; each transaction ends with one
     window           lessons that a fit looks back on
     regularisation   ρ, the pull towards the default weights, in units of one lesson's evidence
@@ -77,7 +77,7 @@ class FusionOptions:
                      every label for true (E-021)
     """
 
-    heads: tuple[str, ...] = HEADS
+    classifiers: tuple[str, ...] = CLASSIFIERS
     refit_every: int = 50
     window: int = 3000
     regularisation: float = 10.0
@@ -85,9 +85,9 @@ class FusionOptions:
 
     def __post_init__(self) -> None:
         """Check names and ranges."""
-        unknown = [head for head in self.heads if head not in HEADS]
-        if unknown or not self.heads:
-            raise ValueError(f"heads must be some of {', '.join(HEADS)}")
+        unknown = set(self.classifiers) - set(CLASSIFIERS)
+        if unknown or not self.classifiers:
+            raise ValueError(f"classifiers must be some of {', '.join(CLASSIFIERS)}")
         if self.refit_every < 1 or self.window < 1:
             raise ValueError("refit_every and window must be at least 1")
         if self.regularisation <= 0:
@@ -98,7 +98,7 @@ class FusionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FusionWeights:
-    """Bias and weights, float64[1 + heads], and the number of lessons they were fitted on."""
+    """Bias and weights, float64[1 + classifiers], and the number of lessons they were fitted on."""
 
     values: Floats
     lessons: int
@@ -110,7 +110,7 @@ class FusionWeights:
 
     @classmethod
     def of(cls, values: Sequence[float], lessons: int) -> "FusionWeights":
-        """Return stored weights; those of another set of heads give way to w⁰."""
+        """Return stored weights; those of another set of classifiers give way to w⁰."""
         if len(values) != len(DEFAULTS) or not np.isfinite(values).all():
             return cls.default()
         return cls(values=np.array(values, dtype=np.float64), lessons=lessons)
@@ -120,11 +120,11 @@ class FusionWeights:
         return float(self.values[0] + self.values[1:] @ np.tanh(scores / SCALES))
 
     def probabilities(self, scores: Floats) -> list[float]:
-        """Return P(spam) of each message from float64[m, heads]."""
+        """Return P(spam) of each message from float64[m, classifiers]."""
         return [sigmoid(self.log_odds(each)) for each in scores]
 
     def effects(self, scores: Floats) -> Floats:
-        """Return what each head adds to z."""
+        """Return what each classifier adds to z."""
         effects: Floats = self.values[1:] * np.tanh(scores / SCALES)
         return effects
 
@@ -136,7 +136,7 @@ class ScoreHistory:
 
     def __init__(self, window: int = 3000) -> None:
         self.window = window
-        self._scores = np.zeros((2 * window, len(HEADS)))
+        self._scores = np.zeros((2 * window, len(CLASSIFIERS)))
         self._spam = np.zeros(2 * window, dtype=np.bool_)
         self._keys: list[bytes] = []
         self._start = self._end = 0
@@ -146,7 +146,7 @@ class ScoreHistory:
 
     @property
     def scores(self) -> Floats:
-        """float64[lessons, heads]."""
+        """float64[lessons, classifiers]."""
         return self._scores[self._start : self._end]
 
     @property
@@ -162,14 +162,14 @@ class ScoreHistory:
     def append(self, key: bytes, label: Label, scores: Sequence[float] | Floats) -> None:
         """Add the newest lesson; the oldest leaves when the window is full.
 
-        Scores of an earlier set of heads are filled up with 0, "said nothing".
+        Scores of an earlier set of classifiers are filled up with 0, "said nothing".
         """
         if self._end == len(self._spam):
             size = len(self)
             self._scores[:size] = self.scores.copy()
             self._spam[:size] = self.spam.copy()
             self._start, self._end = 0, size
-        known = min(len(scores), len(HEADS))
+        known = min(len(scores), len(CLASSIFIERS))
         self._scores[self._end] = 0.0
         self._scores[self._end, :known] = scores[:known]
         self._spam[self._end] = label is Label.SPAM

@@ -9,9 +9,9 @@ counts, totals, facts and weights as if only the lessons that remain had added t
 steps. A step, though, was measured against the weights of its time: a database retrained from the
 start may hold other logistic weights, never other counts.
 
-Lessons given together are learned one after the other. What the heads over counts will need, the
+Lessons given together are learned one after the other. What those over counts will need, the
 counts at that moment, is noted before and after each; weighed they are all at once, which takes a
-third of the time. Only the two logistic heads weigh at once, as each step hangs on the score.
+third of the time. Only the two logistic classifiers weigh at once, as each step hangs on the score.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ PIECE_TOKENS = 16_384
 class Effect:
     """What a lesson did; it is stored with the lesson so that it can be taken back.
 
-    scores               float64[heads], before the lesson was learned
+    scores               float64[classifiers], before the lesson was learned
     probability_before   P(spam) of the sample before
     probability_after    P(spam) of the sample after
     step                 integer in units of 2⁻¹⁶, added to the weight of each token taught
@@ -187,13 +187,13 @@ def _learn(model: Model, lessons: Sequence[Given], *, proof: bool) -> list[Effec
 
 
 def _steps(model: Model, notes: "_Notes", sample: Sample, label: Label) -> tuple[int, int]:
-    """Return the steps of the two logistic heads for the message noted last."""
+    """Return the steps of the two logistic classifiers for the message noted last."""
     options, lessons = model.options, model.totals.messages
     step = gram_step = 0
-    if "logistic" in options.fusion.heads:
+    if "logistic" in options.fusion.classifiers:
         z = notes.linear["logistic"][-1]
         step = logistic.step(z, len(sample.ids), label, lessons, options.logistic)
-    if "grams" in options.fusion.heads:
+    if "grams" in options.fusion.classifiers:
         z = notes.linear["grams"][-1]
         gram_step = logistic.step(z, len(sample.grams), label, lessons, options.grams)
     return step, gram_step

@@ -1,7 +1,7 @@
 """All that has been learned, in memory: scans, lessons, untraining and evaluation go through here.
 
     model = Model(tokens=…, totals=…, facts=…, grams=…, history=…, fusion=…, options=…)
-    evidence = model.weigh(sample)          # scores of the heads, one probability
+    evidence = model.weigh(sample)          # scores of the classifiers, one probability
 
 `learning` changes it. A model isn't safe for use by two threads at once.
 """
@@ -32,10 +32,10 @@ from spamd.bayes.classifiers.multinomial import MultinomialOptions
 from spamd.bayes.counts import TAUGHT_TOKENS, TokenTable, Totals
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.factcounts import Facts
-from spamd.bayes.fusion import HEADS, FusionOptions, FusionWeights, ScoreHistory, fit
+from spamd.bayes.fusion import CLASSIFIERS, FusionOptions, FusionWeights, ScoreHistory, fit
 from spamd.sample import FactSchema, Sample
 
-__all__ = ["HEADS", "BayesOptions", "Evidence", "Messages", "Model"]
+__all__ = ["CLASSIFIERS", "BayesOptions", "Evidence", "Messages", "Model"]
 
 
 TWO_SIDED = ("multinomial", "fisher", "confidence")
@@ -44,7 +44,7 @@ TWO_SIDED = ("multinomial", "fisher", "confidence")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BayesOptions:
-    """The settings of every head, of the fusion, and of the decision."""
+    """The settings of every classifier, of the fusion, and of the decision."""
 
     graham: GrahamOptions = field(default_factory=GrahamOptions)
     multinomial: MultinomialOptions = field(default_factory=MultinomialOptions)
@@ -62,7 +62,7 @@ class BayesOptions:
 class Evidence:
     """What the model makes of one sample.
 
-    scores        float64[heads], log-odds of spam by head, all finite; 0 of a head that is off
+    scores        float64[classifiers], log-odds of spam, all finite; 0 of a classifier that is off
     log_odds      the fused log-odds
     probability   P(spam), calibrated
     known         tokens of the sample that were trained before
@@ -78,13 +78,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Messages:
-    """Some messages as the heads read them: one that is scanned, or lessons of a batch.
+    """Some messages as the classifiers read them: one that is scanned, or lessons of a batch.
 
     tokens       with their counts
     facts        the counts, and the values of the messages: [d] and [c], or with the messages as
     discrete     first axis
     continuous
-    linear       the scores of the logistic heads, for each message
+    linear       the scores of the logistic classifiers, for each message
     """
 
     tokens: Batch
@@ -174,25 +174,25 @@ class Model:
         )
 
     def scores(self, messages: Messages) -> NDArray[np.float64]:
-        """Return the score of each head for each message, float64[m, heads]."""
+        """Return the score of each classifier for each message, float64[m, classifiers]."""
         trained = messages.tokens.trained
         silent = [0.0] * len(trained)
         columns = [
-            self._score(head, messages)
-            if head in self.options.fusion.heads and (any(trained) or head not in TWO_SIDED)
+            self._score(name, messages)
+            if name in self.options.fusion.classifiers and (any(trained) or name not in TWO_SIDED)
             else silent
-            for head in HEADS
+            for name in CLASSIFIERS
         ]
         scores = np.array(columns).T
         if not all(trained):
             untrained = np.flatnonzero(np.logical_not(trained))
-            for head in TWO_SIDED:
-                scores[untrained, HEADS.index(head)] = 0.0
+            for name in TWO_SIDED:
+                scores[untrained, CLASSIFIERS.index(name)] = 0.0
         return scores
 
-    def _score(self, head: str, messages: Messages) -> Sequence[float]:
+    def _score(self, name: str, messages: Messages) -> Sequence[float]:
         options, tokens = self.options, messages.tokens
-        match head:
+        match name:
             case "graham":
                 return graham.scores(tokens, options.graham)
             case "multinomial":
@@ -210,7 +210,7 @@ class Model:
                 odds = dependence.score(messages.facts, messages.discrete, options.dependence)
                 return odds.reshape(-1).tolist()
             case _:
-                return messages.linear[head]
+                return messages.linear[name]
 
     def slots(self, sample: Sample) -> NDArray[np.intp]:
         """Return the place of each gram of the sample in the gram table."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from spamd.bayes.counts import Totals
-    from spamd.bayes.evidence import Clue, Explanation, FactClue, HeadEvidence
+    from spamd.bayes.evidence import ClassifierEvidence, Clue, Explanation, FactClue
     from spamd.message.features import Features
 
 COLOURS = {"spam": "red", "ham": "green", "unsure": "yellow"}
@@ -113,7 +113,7 @@ def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
         },
         "bias": found.bias,
         "prior": found.prior,
-        "heads": [_head_json(head, texts) for head in found.heads],
+        "classifiers": [_classifier_json(classifier, texts) for classifier in found.classifiers],
         "flip": flip
         and {
             "without": [texts[index] for index in flip.without],
@@ -123,11 +123,11 @@ def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
     }
 
 
-def _head_json(head: "HeadEvidence", texts: Sequence[str]) -> dict[str, object]:
+def _classifier_json(classifier: "ClassifierEvidence", texts: Sequence[str]) -> dict[str, object]:
     return {
-        "head": head.head,
-        "score": head.score,
-        "effect": head.effect,
+        "name": classifier.name,
+        "score": classifier.score,
+        "effect": classifier.effect,
         "clues": [
             {
                 "token": texts[clue.index],
@@ -136,17 +136,17 @@ def _head_json(head: "HeadEvidence", texts: Sequence[str]) -> dict[str, object]:
                 "probability": clue.probability,
                 "contribution": clue.contribution,
             }
-            for clue in head.clues
+            for clue in classifier.clues
         ],
         "facts": [
             {"name": fact.name, "value": fact.value, "contribution": fact.contribution}
-            for fact in head.facts
+            for fact in classifier.facts
         ],
     }
 
 
 def show(name: str, found: "Explanation", mail: "Features") -> None:
-    """Print the explanation: verdict, tricks, heads, clues of each, what would flip the verdict."""
+    """Print verdict, tricks, classifiers, clues of each, and what would flip the verdict."""
     from rich.text import Text
 
     texts = mail.texts
@@ -165,12 +165,12 @@ def show(name: str, found: "Explanation", mail: "Features") -> None:
         f" {found.totals.spam:,} spam and {found.totals.ham:,} ham"
     )
     _show_disguise(Disguise.of(mail))
-    _show_heads(found)
-    for head in found.heads:
-        if head.clues:
-            _show_clues(head.head, head.clues, texts, found.totals)
-        if head.facts:
-            _show_facts(head.head, head.facts)
+    _show_classifiers(found)
+    for classifier in found.classifiers:
+        if classifier.clues:
+            _show_clues(classifier.name, classifier.clues, texts, found.totals)
+        if classifier.facts:
+            _show_facts(classifier.name, classifier.facts)
     line()
     line(flip_sentence(found, texts))
 
@@ -197,15 +197,17 @@ def _show_disguise(found: Disguise) -> None:
             line(f"  {what}: {', '.join(named)}{more}")
 
 
-def _show_heads(found: "Explanation") -> None:
-    table = _table("What each head says, and what it adds to the verdict (log-odds, + is spam)")
-    for title in ("head", "score", "adds"):
-        table.add_column(title, justify="left" if title == "head" else "right")
+def _show_classifiers(found: "Explanation") -> None:
+    table = _table(
+        "What each classifier says, and what it adds to the verdict (log-odds, + is spam)"
+    )
+    for title in ("classifier", "score", "adds"):
+        table.add_column(title, justify="left" if title == "classifier" else "right")
     table.add_column("")
-    largest = max((abs(head.effect) for head in found.heads), default=0.0)
-    for head in found.heads:
-        bar = _bar(head.effect, largest)
-        table.add_row(head.head, f"{head.score:+.2f}", f"{head.effect:+.2f}", bar)
+    largest = max((abs(classifier.effect) for classifier in found.classifiers), default=0.0)
+    for classifier in found.classifiers:
+        bar = _bar(classifier.effect, largest)
+        table.add_row(classifier.name, f"{classifier.score:+.2f}", f"{classifier.effect:+.2f}", bar)
     table.add_row("(bias)", "", f"{found.bias:+.2f}", "")
     if found.prior:
         table.add_row("(share of spam)", "", f"{found.prior:+.2f}", "")
@@ -214,9 +216,11 @@ def _show_heads(found: "Explanation") -> None:
     show_table(table, spare=True)
 
 
-def _show_clues(head: str, clues: "Iterable[Clue]", texts: Sequence[str], totals: "Totals") -> None:
+def _show_clues(
+    classifier: str, clues: "Iterable[Clue]", texts: Sequence[str], totals: "Totals"
+) -> None:
     shown = list(clues)
-    table = _table(PURPOSE.get(head, head))
+    table = _table(PURPOSE.get(classifier, classifier))
     table.add_column("word", max_width=WORD)
     for title in ("in spam", "in ham", "P(spam|word)", "adds"):
         table.add_column(title, justify="right")
@@ -234,11 +238,11 @@ def _show_clues(head: str, clues: "Iterable[Clue]", texts: Sequence[str], totals
     show_table(table, spare=True)
 
 
-def _show_facts(head: str, facts: "Iterable[FactClue]") -> None:
+def _show_facts(classifier: str, facts: "Iterable[FactClue]") -> None:
     shown = [fact for fact in facts if fact.contribution][:8]
     if not shown:
         return
-    table = _table(PURPOSE.get(head, head))
+    table = _table(PURPOSE.get(classifier, classifier))
     for title in ("attribute", "value"):
         table.add_column(title)
     table.add_column("adds", justify="right")

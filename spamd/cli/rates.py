@@ -31,7 +31,7 @@ BOLD = ("fused", "mean", "none")
 class Report:
     """What came of an evaluation: as one JSON object, as tables, and the runs to draw.
 
-    beside  runs to draw thinner: the heads
+    beside  runs to draw thinner: the classifiers
     """
 
     as_json: Mapping[str, object]
@@ -46,7 +46,7 @@ def of_result(result: "EvaluationResult") -> Report:
         as_json=result.to_json(),
         show=lambda: _print_result(result),
         runs={"fused": result.fused},
-        beside=result.heads,
+        beside=result.classifiers,
     )
 
 
@@ -82,7 +82,7 @@ def _print_result(result: "EvaluationResult") -> None:
     from spamd.evaluation.thresholds import suggest
 
     _print_head(result, f"order of the {result.order}")
-    _rates("", {"fused": result.rates, **result.head_rates()})
+    _rates("", {"fused": result.rates, **result.classifier_rates()})
     if windows := result.windows():
         _rates("the product over time", windows)
     bounds = result.intervals()
@@ -106,7 +106,10 @@ def _print_comparisons(compared: "Sequence[Comparison]") -> None:
         each = {result.order: result.rates for result in one.results}
         spread = {"spread": one.spread} if len(each) > 1 else {}
         _rates(f"{one.name}: the product", each | {"mean": one.mean} | spread)
-        _rates(f"{one.name}: means over time, and of each head", one.windows() | one.heads())
+        _rates(
+            f"{one.name}: means over time, and of each classifier",
+            one.windows() | one.classifiers(),
+        )
     if len(first.results) > 1:
         line("Spread is the standard deviation from one order to the next.")
     for one in compared[1:]:
@@ -136,9 +139,9 @@ def _print_attacks(rows: "Sequence[AttackRow]") -> None:
         ],
     )
     _table(
-        "spam caught by each head alone",
-        ("attack", *rows[0].heads),
-        [(row.attack, *(f"{caught:.1f}" for caught in row.heads.values())) for row in rows],
+        "spam caught by each classifier alone",
+        ("attack", *rows[0].classifiers),
+        [(row.attack, *(f"{caught:.1f}" for caught in row.classifiers.values())) for row in rows],
     )
 
 

@@ -26,7 +26,7 @@ from math import log
 import numpy as np
 
 from spamd.bayes.counts import TAUGHT_TOKENS
-from spamd.bayes.model import HEADS, BayesOptions
+from spamd.bayes.model import CLASSIFIERS, BayesOptions
 from spamd.evaluation import rewrite
 from spamd.evaluation.index import LabelledMail, shuffled
 from spamd.evaluation.material import Progress, silent
@@ -81,11 +81,11 @@ class AttackOptions:
 class AttackRow:
     """What one attack did; percent.
 
-    caught       spam above the threshold that loses 0.5 % of clean ham
-    ham_lost     ham above that threshold
-    spam_called  spam that got the verdict spam by the decision's own thresholds
-    ham_called   ham that got it
-    heads        spam caught by each head, above its own threshold
+    caught        spam above the threshold that loses 0.5 % of clean ham
+    ham_lost      ham above that threshold
+    spam_called   spam that got the verdict spam by the decision's own thresholds
+    ham_called    ham that got it
+    classifiers   spam caught by each classifier, above its own threshold
     """
 
     attack: str
@@ -93,7 +93,7 @@ class AttackRow:
     ham_lost: float
     spam_called: float
     ham_called: float
-    heads: Mapping[str, float]
+    classifiers: Mapping[str, float]
 
     def to_json(self) -> dict[str, object]:
         """Return the object that `evaluate --attack --json` prints."""
@@ -103,7 +103,7 @@ class AttackRow:
             "ham_lost": self.ham_lost,
             "spam_called_spam": self.spam_called,
             "ham_called_spam": self.ham_called,
-            "heads": dict(self.heads),
+            "classifiers": dict(self.classifiers),
         }
 
 
@@ -157,8 +157,10 @@ def attack(
         "": partial(Spamd, reader, bayes, TAUGHT_TOKENS),
         "without the cap, ": partial(Spamd, reader, bayes, UNCAPPED),
     }
-    heads = tuple(head for head in HEADS if head in bayes.fusion.heads)
-    return assault(mail, options, reader, targets, heads, progress)
+    classifiers = tuple(
+        classifier for classifier in CLASSIFIERS if classifier in bayes.fusion.classifiers
+    )
+    return assault(mail, options, reader, targets, classifiers, progress)
 
 
 def assault(
@@ -166,7 +168,7 @@ def assault(
     options: AttackOptions,
     reader: Reader,
     targets: Mapping[str, Fresh],
-    heads: Sequence[str] = (),
+    classifiers: Sequence[str] = (),
     progress: Progress = silent,
 ) -> tuple[AttackRow, ...]:
     """Attack filters given by what stands before their rows; evasion and noise only the first."""
@@ -177,7 +179,7 @@ def assault(
     main = next(iter(targets.values()))
     target = main()
     target.learn(lessons)
-    bench = _Bench(rest, target, heads)
+    bench = _Bench(rest, target, classifiers)
     clean = bench.row("none", target, rest)
     rows = [clean]
     evasions = evasions_of(words, options)
@@ -199,12 +201,12 @@ def assault(
 
 
 class _Bench:
-    """The clean rest of the mail, and the threshold of each head that it gave."""
+    """The clean rest of the mail, and the threshold of each classifier that it gave."""
 
-    def __init__(self, rest: Sequence[Lesson], target: Target, heads: Sequence[str]) -> None:
+    def __init__(self, rest: Sequence[Lesson], target: Target, classifiers: Sequence[str]) -> None:
         log_odds, _ = target.judge([raw for raw, _ in rest])
         spam = np.array([label is Label.SPAM for _, label in rest])
-        self._heads = heads
+        self._classifiers = classifiers
         self._cutoffs = np.array(
             [cutoff_at(spam, log_odds[:, i], HAM_LOSS) for i in range(log_odds.shape[1])]
         )
@@ -221,7 +223,7 @@ class _Bench:
             ham_lost=_share(above[~spam])[0],
             spam_called=_share((called == CALLED_SPAM)[spam])[0],
             ham_called=_share((called == CALLED_SPAM)[~spam])[0],
-            heads=dict(zip(self._heads, caught[1:], strict=True)),
+            classifiers=dict(zip(self._classifiers, caught[1:], strict=True)),
         )
 
 

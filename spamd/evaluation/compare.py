@@ -40,9 +40,9 @@ class Comparison:
         pairs = zip(self.results, other.results, strict=True)
         return sum(mine.rates.roca < theirs.rates.roca for mine, theirs in pairs)
 
-    def heads(self) -> dict[str, Rates]:
-        """Return the rates of each head, averaged over the orders."""
-        found = [result.head_rates() for result in self.results]
+    def classifiers(self) -> dict[str, Rates]:
+        """Return the rates of each classifier, averaged over the orders."""
+        found = [result.classifier_rates() for result in self.results]
         return {name: mean([rates[name] for rates in found]) for name in found[0]}
 
     def windows(self) -> dict[str, Rates]:
@@ -58,7 +58,7 @@ class Comparison:
             "orders": [result.order for result in self.results],
             "fused": self.mean.to_json(),
             "spread": self.spread.to_json(),
-            "heads": {name: rates.to_json() for name, rates in self.heads().items()},
+            "classifiers": {name: rates.to_json() for name, rates in self.classifiers().items()},
             "windows": {name: rates.to_json() for name, rates in self.windows().items()},
             "each": [result.rates.to_json() for result in self.results],
         }

@@ -70,7 +70,7 @@ class Panel:
 def picture(runs: Mapping[str, Outcomes], beside: Mapping[str, Outcomes] | None = None) -> str:
     """Return the SVG document for these runs.
 
-    Those `beside` are drawn thinner and without a reliability: heads promise no probability.
+    Those `beside` are drawn thinner and without a reliability: classifiers promise no probability.
     """
     every = {**runs, **(beside or {})}
     panels = (_roc(every), _reliability(runs), _learning(every))

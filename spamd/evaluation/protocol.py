@@ -5,8 +5,8 @@
     cross     k-fold: judge each fold after learning all others
 
 Each goes the product's own way: `bayes.Model.weigh` → `bayes.decision.decide` → `bayes.learning`,
-in memory, over the samples of `message.features.extract`. A head's own verdict is what the decision
-makes of its score taken for log-odds.
+in memory, over the samples of `message.features.extract`. A classifier's own verdict: what the
+decision makes of its score taken for log-odds.
 
     result = evaluate(read_index(path), EvaluationOptions(), BayesOptions(), TokenizerOptions())
     print(json.dumps(result.to_json()))
@@ -28,7 +28,7 @@ from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.counts import TAUGHT_TOKENS, TokenCounts
 from spamd.bayes.decision import decide
 from spamd.bayes.learning import Given, learn
-from spamd.bayes.model import HEADS, BayesOptions, Model
+from spamd.bayes.model import CLASSIFIERS, BayesOptions, Model
 from spamd.evaluation.index import LabelledMail, order
 from spamd.evaluation.material import Material, Progress, prepare, silent, vocabulary
 from spamd.evaluation.rates import (
@@ -103,24 +103,24 @@ class EvaluationOptions:
 class EvaluationResult:
     """What came of a run; outcomes are in the order of the trial.
 
-    order   "index", or "seed N"
-    fused   outcomes of the product
-    heads   outcomes of each head that was on
+    order        "index", or "seed N"
+    fused        outcomes of the product
+    classifiers  outcomes of each classifier that was on
     """
 
     protocol: str
     order: str
     fused: Outcomes
-    heads: Mapping[str, Outcomes]
+    classifiers: Mapping[str, Outcomes]
 
     @property
     def rates(self) -> Rates:
         """The rates of the product."""
         return rates(self.fused)
 
-    def head_rates(self) -> dict[str, Rates]:
-        """Return the rates of each head."""
-        return {name: rates(outcomes) for name, outcomes in self.heads.items()}
+    def classifier_rates(self) -> dict[str, Rates]:
+        """Return the rates of each classifier."""
+        return {name: rates(outcomes) for name, outcomes in self.classifiers.items()}
 
     def windows(self) -> dict[str, Rates]:
         """Return the product's rates in each part of the run that isn't all or nothing of it."""
@@ -147,7 +147,9 @@ class EvaluationResult:
             "protocol": self.protocol,
             "order": self.order,
             "fused": self.rates.to_json(),
-            "heads": {name: found.to_json() for name, found in self.head_rates().items()},
+            "classifiers": {
+                name: found.to_json() for name, found in self.classifier_rates().items()
+            },
             "windows": {name: found.to_json() for name, found in self.windows().items()},
             "intervals": {name: found.to_json() for name, found in self.intervals().items()},
             "thresholds": [found.to_json() for found in suggest(self.fused)],
@@ -241,22 +243,24 @@ def mislabelled(labels: Sequence[Label], share: float, seed: int) -> tuple[Label
 
 
 class Record:
-    """What the product (column 0) and each head said, message by message.
+    """What the product (column 0) and each classifier said, message by message.
 
-    log_odds  float64[messages, 1 + heads]
-    called    int8[messages, 1 + heads], index into `CALLED`
+    log_odds  float64[messages, 1 + classifiers]
+    called    int8[messages, 1 + classifiers], index into `CALLED`
     """
 
     def __init__(self, size: int, bayes: BayesOptions) -> None:
-        self._heads = [i for i, head in enumerate(HEADS) if head in bayes.fusion.heads]
+        self._classifiers = [
+            i for i, name in enumerate(CLASSIFIERS) if name in bayes.fusion.classifiers
+        ]
         self._decision = bayes.decision
-        self.log_odds = np.zeros((size, 1 + len(self._heads)))
-        self.called = np.zeros((size, 1 + len(self._heads)), dtype=np.int8)
+        self.log_odds = np.zeros((size, 1 + len(self._classifiers)))
+        self.called = np.zeros((size, 1 + len(self._classifiers)), dtype=np.int8)
 
     def judge(self, place: int, model: Model, sample: Sample) -> None:
         """Judge a message by what the model has learned so far."""
         evidence = model.weigh(sample)
-        row = [evidence.log_odds, *evidence.scores[self._heads]]
+        row = [evidence.log_odds, *evidence.scores[self._classifiers]]
         self.log_odds[place] = row
         for column, log_odds in enumerate(row):
             decision = decide(sigmoid(float(log_odds)), model.totals, self._decision)
@@ -265,16 +269,16 @@ class Record:
     def result(self, protocol: str, order_name: str, material: Material) -> EvaluationResult:
         """Return everything recorded."""
         spam = material.spam
-        fused, *heads = (
+        fused, *classifiers = (
             Outcomes(spam=spam, log_odds=self.log_odds[:, i], called=self.called[:, i])
             for i in range(self.log_odds.shape[1])
         )
-        names = [HEADS[i] for i in self._heads]
+        names = [CLASSIFIERS[i] for i in self._classifiers]
         return EvaluationResult(
             protocol=protocol,
             order=order_name,
             fused=fused,
-            heads=dict(zip(names, heads, strict=True)),
+            classifiers=dict(zip(names, classifiers, strict=True)),
         )
 
 

@@ -29,7 +29,7 @@ class Target(Protocol):
         ...
 
     def judge(self, mails: Sequence[bytes]) -> tuple[Floats, Calls]:
-        """Return log-odds and verdicts, float64 and int8 [mails, 1 + heads]; 0 is the whole."""
+        """Return log-odds and verdicts, [messages, 1 + classifiers]; column 0 is the fused."""
         ...
 
 

@@ -96,7 +96,7 @@ class LogObserver:
             "probability": None if report.probability is None else round(report.probability, 6),
             "action": str(report.action),
             "reason": report.reason,
-            "scores": {head: round(score, 3) for head, score in report.scores.items()},
+            "scores": {classifier: round(score, 3) for classifier, score in report.scores.items()},
             "size_bytes": report.size_bytes,
             "tokens": report.tokens,
             "known": report.known,

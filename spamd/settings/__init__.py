@@ -92,7 +92,7 @@ class Settings(BaseSettings):
 
     @property
     def bayes(self) -> BayesOptions:
-        """Return the settings of the heads, of the fusion and of the decision."""
+        """Return the settings of the classifiers, of the fusion and of the decision."""
         return BayesOptions(
             graham=self.graham,
             multinomial=self.multinomial,

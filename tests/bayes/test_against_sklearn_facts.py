@@ -1,4 +1,4 @@
-"""The facts head against scikit-learn's CategoricalNB and GaussianNB, three classes."""
+"""The facts classifier against scikit-learn's CategoricalNB and GaussianNB, three classes."""
 
 import numpy as np
 import pytest

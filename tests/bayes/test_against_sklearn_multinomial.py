@@ -1,4 +1,4 @@
-"""The multinomial head against scikit-learn's MultinomialNB: three classes, and the head itself."""
+"""The multinomial classifier against scikit-learn's MultinomialNB: three classes, and our two."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_three_classes_agree_on_every_likelihood_and_prior(smoothing: float) -> 
 
 
 @pytest.mark.parametrize("smoothing", [0.01, 1.0])
-def test_the_head_agrees_on_the_log_odds_of_each_message(smoothing: float) -> None:
+def test_the_classifier_agrees_on_the_log_odds_of_each_message(smoothing: float) -> None:
     occurrences, labels = drawn(2)
     ham, spam = (occurrences[labels == k] for k in (0, 1))
     counts = TokenCounts(

@@ -43,7 +43,7 @@ OPTIONS = (
     BayesOptions(
         facts=FactsOptions(prior=False, pooled=0.0, prior_smoothing=0.0),
         dependence=DependenceOptions(parent="attachment"),
-        fusion=FusionOptions(refit_every=7, heads=("graham", "facts", "dependence")),
+        fusion=FusionOptions(refit_every=7, classifiers=("graham", "facts", "dependence")),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The worked program of note 002 (Pima diabetes data) through the facts head, row by row.
+"""The worked program of note 002 (Pima diabetes data) through the facts classifier, row by row.
 
 Columns 1–6 are Gaussian, 0 and 7 categorical with the class's own number of values, Laplace prior
 and likelihood. The independent computation is the note's own algorithm, written anew.
@@ -47,7 +47,7 @@ def as_facts(
     return discrete, np.array([int(row[c] * UNIT) for c in GAUSSIAN])
 
 
-def judged_by_the_facts_head(rows: Rows) -> list[NDArray[np.float64]]:
+def judged_by_the_facts_classifier(rows: Rows) -> list[NDArray[np.float64]]:
     values = {column: values_of(rows, column) for column in CATEGORICAL}
     schema = FactSchema(
         discrete=tuple((str(c), tuple(map(str, values[c]))) for c in CATEGORICAL),
@@ -82,13 +82,13 @@ def judged_by_the_note(rows: Rows) -> list[list[float]]:
 
 
 def test_179_of_230_rows_are_right(rows: Rows) -> None:
-    decisions = [int(posterior.argmax()) for posterior in judged_by_the_facts_head(rows)]
+    decisions = [int(posterior.argmax()) for posterior in judged_by_the_facts_classifier(rows)]
     right = sum(decision == row[-1] for decision, row in zip(decisions, rows[TRAIN:], strict=True))
     assert (right, len(decisions)) == (179, 230)
 
 
 def test_every_row_gets_the_probabilities_of_an_independent_computation(rows: Rows) -> None:
-    ours = np.exp(judged_by_the_facts_head(rows))
+    ours = np.exp(judged_by_the_facts_classifier(rows))
     theirs = np.array(judged_by_the_note(rows))
     assert ours == pytest.approx(theirs, rel=1e-9, abs=0.0)
     assert ours.argmax(axis=1).tolist() == theirs.argmax(axis=1).tolist()

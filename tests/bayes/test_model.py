@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spamd.bayes.decision import DecisionOptions, Verdict, decide
-from spamd.bayes.fusion import HEADS, FusionOptions
+from spamd.bayes.fusion import CLASSIFIERS, FusionOptions
 from spamd.bayes.learning import Effect, Given, learn, restore, unlearn
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import Label, Sample
@@ -82,7 +82,7 @@ def test_counts_do_not_depend_on_the_order_of_lessons(
 ) -> None:
     models = []
     for order in (taught, data.draw(st.permutations(taught))):
-        model = new_model(BayesOptions(fusion=FusionOptions(heads=("graham", "facts"))))
+        model = new_model(BayesOptions(fusion=FusionOptions(classifiers=("graham", "facts"))))
         for text, label, html, size in order:
             teach(model, sample_of(*text, discrete=(html, 0), size=size), label)
         models.append(model)
@@ -177,16 +177,16 @@ def test_without_proof_nothing_is_weighed_again_and_nothing_else_changes() -> No
     assert spared.probability_after == spared.probability_before == effect.probability_before
 
 
-@pytest.mark.parametrize("head", HEADS)
-def test_a_head_that_is_off_says_and_learns_nothing(head: str) -> None:
-    others = tuple(name for name in HEADS if name != head)
-    model = trained(BayesOptions(fusion=FusionOptions(heads=others)))
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_a_classifier_that_is_off_says_and_learns_nothing(classifier: str) -> None:
+    others = tuple(name for name in CLASSIFIERS if name != classifier)
+    model = trained(BayesOptions(fusion=FusionOptions(classifiers=others)))
 
-    scores = dict(zip(HEADS, model.weigh(SPAM[0]).scores, strict=True))
+    scores = dict(zip(CLASSIFIERS, model.weigh(SPAM[0]).scores, strict=True))
 
-    assert scores[head] == 0.0
-    assert all(score > 0 for name, score in scores.items() if name != head)
-    assert head != "grams" or not model.grams.any()
+    assert scores[classifier] == 0.0
+    assert all(score > 0 for name, score in scores.items() if name != classifier)
+    assert classifier != "grams" or not model.grams.any()
 
 
 def test_the_fusion_is_fitted_every_so_many_lessons() -> None:

@@ -10,7 +10,7 @@ from tests.cli.conftest import Spamd
 
 
 def scores(explained: Any) -> dict[str, float]:
-    return {head["head"]: head["score"] for head in explained["heads"]}
+    return {classifier["name"]: classifier["score"] for classifier in explained["classifiers"]}
 
 
 def test_upgrade_makes_the_tables_once(spamd: Spamd) -> None:

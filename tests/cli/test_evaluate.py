@@ -17,15 +17,15 @@ def index(home: Path) -> Path:
     return file
 
 
-def test_evaluate_prints_the_rates_of_the_product_and_of_each_head(
+def test_evaluate_prints_the_rates_of_the_product_and_of_each_classifier(
     spamd: Spamd, home: Path
 ) -> None:
     ran = spamd("evaluate", index(home))
 
     assert ran.code == 0
     assert ran.out.startswith("24 messages: 12 ham, 12 spam; online, order of the index\n")
-    for head in ("fused", "graham", "multinomial", "logistic"):
-        assert f" {head} " in ran.out
+    for classifier in ("fused", "graham", "multinomial", "logistic"):
+        assert f" {classifier} " in ran.out
 
 
 def test_evaluate_as_json_has_the_agreed_shape(spamd: Spamd, home: Path) -> None:
@@ -96,7 +96,7 @@ def test_several_orders_come_with_their_mean_and_spread(spamd: Spamd, home: Path
 
 
 def test_settings_are_tried_side_by_side(spamd: Spamd, home: Path) -> None:
-    other = "fusion.heads=['graham'] tokenizer.without=['pairs']"
+    other = "fusion.classifiers=['graham'] tokenizer.without=['pairs']"
     arguments = ("--seed", "1", "--seed", "2", "--compare", other)
     ran = spamd("evaluate", index(home), *arguments)
     found = spamd("evaluate", index(home), *arguments, "--json").json
@@ -104,7 +104,7 @@ def test_settings_are_tried_side_by_side(spamd: Spamd, home: Path) -> None:
     assert f"{other}: 1-ROCA" in ran.out
     assert ran.out.rstrip().endswith("of 2 orders")
     assert [one["name"] for one in found["settings"]] == ["as set", other]
-    assert list(found["settings"][1]["heads"]) == ["graham"]
+    assert list(found["settings"][1]["classifiers"]) == ["graham"]
     alone = spamd("evaluate", index(home), "--seed", "1", *set_by(other), "--json").json
     assert found["settings"][1]["each"][0] == alone["fused"]
 
@@ -154,7 +154,7 @@ def test_attacks_are_told_row_by_row(spamd: Spamd, home: Path) -> None:
     assert {"30 random ham words", "30 best ham words", "100 best, hidden"} <= set(names)
     assert {"50 spammiest as lookalikes", "5 % wrong labels", "1 % poison"} <= set(names)
     assert all(name in ran.out for name in names)
-    assert "spam caught by each head alone" in ran.out
+    assert "spam caught by each classifier alone" in ran.out
 
 
 def test_orders_and_settings_are_drawn_together(spamd: Spamd, home: Path) -> None:

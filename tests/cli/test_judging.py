@@ -49,10 +49,18 @@ def test_scan_reads_standard_input(taught: Spamd, monkeypatch: pytest.MonkeyPatc
 def test_scan_as_json_prints_one_object_for_each_mail(taught: Spamd) -> None:
     found = taught("scan", "spam/11.eml", "--json").json
 
-    assert list(found) == ["path", "id", "verdict", "probability", "action", "reason", "heads"]
+    assert list(found) == [
+        "path",
+        "id",
+        "verdict",
+        "probability",
+        "action",
+        "reason",
+        "classifiers",
+    ]
     assert (found["path"], found["verdict"], found["action"]) == ("spam/11.eml", "spam", "tag")
     assert 0.5 < found["probability"] <= 1
-    assert {"graham", "multinomial", "fisher"} <= set(found["heads"])
+    assert {"graham", "multinomial", "fisher"} <= set(found["classifiers"])
 
 
 def test_the_probability_is_that_which_the_verdict_rests_on(taught: Spamd) -> None:
@@ -63,7 +71,7 @@ def test_the_probability_is_that_which_the_verdict_rests_on(taught: Spamd) -> No
 
     assert scanned["reason"].startswith(f"probability {scanned['probability']:.4f}, ")
     assert explained["probability"] == scanned["probability"]
-    effects = [head["effect"] for head in explained["heads"]]
+    effects = [classifier["effect"] for classifier in explained["classifiers"]]
     assert sum(effects, explained["bias"] + explained["prior"]) == pytest.approx(
         explained["log_odds"]
     )
@@ -110,7 +118,7 @@ def test_explain_shows_heads_words_counts_and_what_would_flip_the_verdict(taught
     assert re.match(r"spam  [01]\.\d{4}  spam/11.eml\n", ran.out)
     for expected in (
         "are known from 10 spam and 10 ham",
-        "What each head says",
+        "What each classifier says",
         "Graham: the most telling words",
         "lottery",
         "10 (100 %)",
@@ -123,8 +131,10 @@ def test_explain_shows_heads_words_counts_and_what_would_flip_the_verdict(taught
 def test_explain_as_json_holds_the_same(taught: Spamd) -> None:
     found = taught("explain", "ham/11.eml", "--json").json
 
-    graham = next(head for head in found["heads"] if head["head"] == "graham")
-    effects = sum(head["effect"] for head in found["heads"])
+    graham = next(
+        classifier for classifier in found["classifiers"] if classifier["name"] == "graham"
+    )
+    effects = sum(classifier["effect"] for classifier in found["classifiers"])
     assert found["verdict"] == "ham"
     assert set(graham["clues"][0]) == {"token", "spam", "ham", "probability", "contribution"}
     assert effects + found["bias"] == pytest.approx(found["log_odds"])
@@ -165,7 +175,7 @@ def test_explain_shows_the_readers_words_and_the_tricks(taught: Spamd, tricky: s
         "words written letter by letter",
         "a host name in look-alike letters",
     ):
-        assert trick in said.partition("What each head says")[0]
+        assert trick in said.partition("What each classifier says")[0]
     assert "A person reads: money, pills, dollars\n" in said
     assert (
         "A person is not shown: meeting, minutes, agenda, project, review, lunch, regards,"

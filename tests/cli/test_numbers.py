@@ -53,9 +53,9 @@ def test_d3_a_mail_without_evidence_has_a_finite_probability(
     probability = found["probability"]
     assert isinstance(probability, float)
     assert 0 < probability < 1
-    heads = found["heads"]
-    assert isinstance(heads, dict)
-    assert all(math.isfinite(score) for score in heads.values())
+    classifiers = found["classifiers"]
+    assert isinstance(classifiers, dict)
+    assert all(math.isfinite(score) for score in classifiers.values())
 
 
 def test_d4_tokens_that_say_nothing_are_no_evidence(spamd: Spamd, home: Path) -> None:

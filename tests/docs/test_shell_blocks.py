@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spamd.bayes.decision import Action, Verdict
-from spamd.bayes.model import HEADS
+from spamd.bayes.model import CLASSIFIERS
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions, MetricsOptions
@@ -146,7 +146,7 @@ def test_j12_a_line_of_the_log_is_as_printed() -> None:
     real = json.loads(stream.getvalue())
     assert [name for name in sample if name != "defects"] == list(real)  # there: of features
     assert sample["queue_id"] == real["queue_id"]
-    assert set(sample["scores"]) <= set(HEADS)
+    assert set(sample["scores"]) <= set(CLASSIFIERS)
 
 
 INLINE = sorted(

@@ -10,4 +10,4 @@ RATES = [
     "calibration_error",
     "errors",
 ]
-"""The rates of a head, in their order."""
+"""The rates of a classifier, in their order."""

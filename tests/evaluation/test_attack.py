@@ -106,7 +106,7 @@ def test_the_product_is_attacked_with_and_without_its_cap(tmp_path: Path) -> Non
     rows = attack(mailbox(tmp_path, 150), FEW, BayesOptions(), TokenizerOptions())
     by_name = {row.attack: row for row in rows}
     assert by_name["none"].caught > 90.0
-    assert set(by_name["none"].heads) == set(BayesOptions().fusion.heads)
+    assert set(by_name["none"].classifiers) == set(BayesOptions().fusion.classifiers)
     assert "without the cap, 10 % poison" in by_name
     assert by_name["30 best ham words"].to_json()["attack"] == "30 best ham words"
 

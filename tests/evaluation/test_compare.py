@@ -15,7 +15,7 @@ from tests.evaluation.mails import mailbox
 
 def test_every_setting_goes_through_every_order(tmp_path: Path) -> None:
     material = prepare(mailbox(tmp_path, 60, mixed=0.4), TokenizerOptions(), jobs=1)
-    graham = BayesOptions(fusion=FusionOptions(heads=("graham",)))
+    graham = BayesOptions(fusion=FusionOptions(classifiers=("graham",)))
     found = compare(
         material, {"all": BayesOptions(), "graham": graham}, (None, 7), EvaluationOptions()
     )
@@ -24,7 +24,7 @@ def test_every_setting_goes_through_every_order(tmp_path: Path) -> None:
     assert [result.rates for result in found[1].results] == each
     assert found[1].mean.roca == pytest.approx((each[0].roca + each[1].roca) / 2)
     assert found[1].mean == mean(each)
-    assert list(found[1].heads()) == ["graham"]
+    assert list(found[1].classifiers()) == ["graham"]
     told = found[1].to_json()
     assert told["orders"] == ["index", "seed 7"]
     assert told["each"] == [rates.to_json() for rates in each]

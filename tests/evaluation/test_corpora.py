@@ -44,7 +44,7 @@ def test_mail_of_2002_is_judged_as_promised(spamassassin_corpus: Path) -> None:
     assert result.windows()["after 1000"].roca <= 0.025
     assert result.rates.spam_missed <= 10.0
     assert result.rates.lam <= 1.2
-    assert set(result.heads) >= {"graham", "multinomial", "fisher", "facts"}
+    assert set(result.classifiers) >= {"graham", "multinomial", "fisher", "facts"}
     keeps_the_default_decision(result)
 
 

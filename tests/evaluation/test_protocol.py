@@ -88,20 +88,28 @@ def test_a_seed_shuffles_and_is_named(material: Material) -> None:
     assert run(material, EvaluationOptions(), BayesOptions()).order == "index"
 
 
-def test_only_heads_that_are_on_are_reported(material: Material) -> None:
-    bayes = BayesOptions(fusion=FusionOptions(heads=("graham", "fisher")))
+def test_only_classifiers_that_are_on_are_reported(material: Material) -> None:
+    bayes = BayesOptions(fusion=FusionOptions(classifiers=("graham", "fisher")))
     result = run(material, EvaluationOptions(), bayes)
-    assert list(result.heads) == ["graham", "fisher"]
-    assert result.heads["fisher"].log_odds.any()
+    assert list(result.classifiers) == ["graham", "fisher"]
+    assert result.classifiers["fisher"].log_odds.any()
 
 
 def test_json_is_what_the_design_promises(material: Material) -> None:
     found = json.loads(json.dumps(run(material, EvaluationOptions(), BayesOptions()).to_json()))
-    assert list(found)[:7] == ["messages", "ham", "spam", "protocol", "order", "fused", "heads"]
+    assert list(found)[:7] == [
+        "messages",
+        "ham",
+        "spam",
+        "protocol",
+        "order",
+        "fused",
+        "classifiers",
+    ]
     assert (found["messages"], found["ham"], found["spam"]) == (120, 60, 60)
     assert found["protocol"] == "online"
     assert list(found["fused"]) == RATES
-    assert list(found["heads"]["graham"]) == RATES
+    assert list(found["classifiers"]["graham"]) == RATES
     assert list(found["windows"]) == ["first 50"]
     assert [one["wished"] for one in found["thresholds"]] == [0.05, 0.1, 0.5, 1.0]
     low, high = found["intervals"]["ham_misclassified"]

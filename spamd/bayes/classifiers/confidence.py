@@ -8,7 +8,7 @@
 
 A token seen often, and nearly always with one label, keeps its probability; any other is pulled to
 ½. So no list of the most telling tokens is needed, and no smoothing constant carries the verdict of
-rare words. It was the best single head over counts (E-006).
+rare words. It was the best single classifier over counts (E-006).
 
 What a token says for ham is limited, what it says for spam is not: anybody can add ham words to a
 spam, nobody adds spam words to a ham (E-020).
@@ -82,7 +82,7 @@ def probabilities(
 def contributions(
     counts: TokenCounts, kinds: NDArray[np.uint8], totals: AnyTotals, options: ConfidenceOptions
 ) -> NDArray[np.float64]:
-    """Return what each token of one message adds to the head's log-odds."""
+    """Return what each token of one message adds to the classifier's log-odds."""
     parts = _said(counts, kinds, totals, options)
     parts /= max(1, len(parts))
     return parts
@@ -101,6 +101,6 @@ def _said(
 
 
 def scores(batch: Batch, options: ConfidenceOptions) -> list[float]:
-    """Return the head's log-odds of spam, per token, for each message."""
+    """Return the classifier's log-odds of spam, per token, for each message."""
     parts = _said(batch.counts, batch.kinds, batch.totals, options)
     return [float(parts[span].sum()) / max(1, len(parts[span])) for span in batch.spans]

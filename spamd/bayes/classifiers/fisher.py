@@ -4,7 +4,7 @@
     S = C(−2 Σ ln(1−f), 2n)     small when they speak for spam
     I = (1 + H − S) / 2         Robinson's indicator
 
-C is the upper tail of the chi-squared distribution. The head's score is ln I/(1−I), computed from
+C is the upper tail of the chi-squared distribution. The score is ln I/(1−I), computed from
 both tails in log space: it still orders mail where I itself has run out of digits and is 0 or 1. A
 message with strong clues of both kinds has H ≈ S ≈ 0 and I ≈ ½, "unsure"; ln H − ln S would be a
 large difference of large numbers and ranks mail far worse (E-011).
@@ -119,7 +119,7 @@ def chosen(
 
 
 def scores(batch: Batch, options: FisherOptions) -> list[float]:
-    """Return the head's log-odds of spam for each message."""
+    """Return the classifier's log-odds of spam for each message."""
     f = smoothed(batch.counts, batch.totals, options)
     told = chosen(f, batch.counts, batch.kinds, options)
     return [combine(f[span][told[span]]) for span in batch.spans]

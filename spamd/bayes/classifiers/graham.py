@@ -175,7 +175,7 @@ def _strongest(strengths: NDArray[np.float64], words: int) -> NDArray[np.intp]:
 
 
 def scores(batch: Batch, options: GrahamOptions) -> list[float]:
-    """Return the head's log-odds of spam for each message."""
+    """Return the classifier's log-odds of spam for each message."""
     p = probabilities(batch.counts, batch.totals, options)
     strengths = _strengths(p, batch.counts, batch.kinds, options)
     return [

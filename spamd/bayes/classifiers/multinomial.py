@@ -4,7 +4,7 @@
 
 λ = 0 is maximum likelihood, λ = 1 Laplace; the priors are smoothed alike, (N_c+λ)/(N+Kλ). The
 arithmetic (`log_prior`, `log_likelihood`) holds for any number of classes: classes are an axis of
-its arrays. The head (`score`) uses two.
+its arrays. The classifier (`score`) uses two.
 
 Textbook naive Bayes with λ = 1 over an open vocabulary ranks mail poorly: a small λ and dividing
 the sum by the root of its length are what makes it good (E-013).
@@ -133,7 +133,7 @@ def divisor(spoke: int, length: Length) -> float:
 
 
 def scores(batch: Batch, options: MultinomialOptions) -> list[float]:
-    """Return the head's log-odds of spam for each message."""
+    """Return the classifier's log-odds of spam for each message."""
     parts = contributions(batch.counts, batch.occurrences, batch.kinds, batch.totals, options)
     found = [
         float(parts[span].sum()) / divisor(int(np.count_nonzero(parts[span])), options.length)

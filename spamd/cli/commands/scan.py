@@ -117,7 +117,7 @@ def _print(name: str, identity: str, report: "ScanReport", *, as_json: bool) -> 
                 "probability": report.probability,
                 "action": str(report.action),
                 "reason": report.reason,
-                "heads": dict(report.scores),
+                "classifiers": dict(report.scores),
             }
         )
         return
@@ -135,7 +135,7 @@ def _unscanned(one: Unreadable, *, as_json: bool) -> ScanExit:
                 "probability": None,
                 "action": "accept",
                 "reason": one.reason,
-                "heads": {},
+                "classifiers": {},
             }
         )
     fault(f"{printable(one.name)}: {one.reason}")
@@ -148,13 +148,15 @@ def explain(
         list[str],
         typer.Argument(metavar="PATH|ID", help="Mail, or the X-Spam-Id of one; - is stdin."),
     ],
-    clues: Annotated[int, typer.Option(metavar="N", min=1, help="Words shown for each head.")] = 8,
+    clues: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Words shown for each classifier.")
+    ] = 8,
     *,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object for each mail.")
     ] = False,
 ) -> int:
-    """Say why: each head's words, and what would flip the verdict.
+    """Say why: each classifier's words, and what would flip the verdict.
 
     By its X-Spam-Id a mail is explained as it was scanned, if that is not longer ago than
     database.scans_days; the counts are those of now.

@@ -1,7 +1,7 @@
-"""Message and Reading → the tokens that the heads count. `docs/tokens.md` lists every kind.
+"""Message and Reading → the tokens that the classifiers count. `docs/tokens.md` lists every kind.
 
 Words keep their case; header words come marked by their field and, as a twin, without the mark,
-because marks help a head that looks at few words and split the counts of one that uses all.
+because marks help a classifier that looks at few words and split the counts of one that uses all.
 Adjacent words give pairs, made as numbers only (see `tokens`). Whatever else is made has a mark
 that no text of a mail can spell (see `marks`).
 

@@ -105,7 +105,7 @@ async def add_facts(connection: AsyncConnection, before: FactCounts, after: Fact
 
 
 async def fusion(connection: AsyncConnection) -> FusionWeights:
-    """Return the weights of the heads."""
+    """Return the weights of the classifiers."""
     row = (await connection.execute(select(tables.fusion))).first()
     if row is None:
         return FusionWeights.default()
@@ -113,7 +113,7 @@ async def fusion(connection: AsyncConnection) -> FusionWeights:
 
 
 async def write_fusion(connection: AsyncConnection, weights: FusionWeights) -> None:
-    """Replace the weights of the heads."""
+    """Replace the weights of the classifiers."""
     fresh = upsert(connection)(tables.fusion).values(
         id=1, lessons=weights.lessons, weights=encode_floats(weights.values)
     )

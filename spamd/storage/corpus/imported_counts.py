@@ -2,7 +2,7 @@
 
 A tally stands beside the lessons: the tables are the sum of both, so `verify` can recompute them
 and a tally can be taken back as exactly as a lesson. It moves counts and totals only: there is
-nothing in it for the heads that learn from whole mails. A word counts once for each mail with it.
+nothing in it for classifiers that learn from whole mails. A word counts once for each mail with it.
 """
 
 import zlib

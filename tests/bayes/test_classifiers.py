@@ -1,4 +1,4 @@
-"""Formulas of the Graham, multinomial, Fisher and logistic heads against independent figures."""
+"""Formulas of the classifiers over tokens against independent figures."""
 
 from math import exp, log
 from typing import Any
@@ -33,11 +33,11 @@ def words(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return np.full(size, Kind.WORD, dtype=np.uint8)
 
 
-def score(head: Any, counts: TokenCounts, *given: Any) -> float:
-    """The score of a head for one message: occurrences (if given), kinds, totals, options."""
+def score(classifier: Any, counts: TokenCounts, *given: Any) -> float:
+    """The score of a classifier for one message: occurrences (if given), kinds, totals, options."""
     *occurrences, kinds, totals, options = given
     (times,) = occurrences or [np.ones(len(kinds), dtype=np.uint8)]
-    (found,) = head.scores(Batch.of_one(counts, times, kinds, totals), options)
+    (found,) = classifier.scores(Batch.of_one(counts, times, kinds, totals), options)
     return float(found)
 
 
@@ -458,7 +458,7 @@ def test_scores_are_finite_for_any_counts(pairs: list[tuple[int, int]], smoothin
 
 
 @given(st.integers(0, 9), st.integers(1, 10))
-def test_each_head_grows_with_the_spam_count_of_a_token(spam: int, ham: int) -> None:
+def test_each_classifier_grows_with_the_spam_count_of_a_token(spam: int, ham: int) -> None:
     low, high = counts_of((spam, ham), (3, 3)), counts_of((spam + 1, ham), (3, 3))
     once = np.ones(2, dtype=np.uint8)
     open_fisher = FisherOptions(minimum_deviation=0.0)
