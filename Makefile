@@ -1,7 +1,7 @@
 # What this checkout can do. Every target makes .venv as far as it needs it; PYTHON=… names another
-# interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS="-n 2 --dist worksteal" runs two at a
-# time, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for SECONDS=…,
-# CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived.
+# interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS=-x runs them in one process and stops
+# at the first failure, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for
+# SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived.
 .DEFAULT_GOAL := help
 .PHONY: help run test docs histories year check fix bench compare-parsers compare-browser fuzz test-image pins clean
 
@@ -9,7 +9,7 @@ BIN := .venv/bin
 RUN := .venv/run.stamp
 DEV := .venv/dev.stamp
 TESTS ?= tests
-PYTEST_FLAGS ?=
+PYTEST_FLAGS ?= -n auto --dist worksteal
 BENCH ?=
 CORPORA ?= tests/golden
 FUZZ ?= message
@@ -29,7 +29,7 @@ $(DEV): pyproject.toml .ci/constraints.txt .ci/make-venv
 run: $(RUN)  ## start spamd on 127.0.0.1:8025, everything it keeps under ./var
 	@.ci/make-run
 
-test: $(DEV)  ## run all tests; as root it first installs the servers they talk to
+test: $(DEV)  ## run all tests on all cores; as root it first installs the servers they talk to
 	@.ci/install-packages tests
 	$(BIN)/pytest $(PYTEST_FLAGS) $(TESTS)
 
@@ -43,7 +43,7 @@ histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on 
 year: $(DEV)  ## live a year of 2,000,000 mails, or a SHARE of it: tables, memory and files stay flat
 	$(BIN)/python -m tests.storage.year $(SHARE)
 
-check: $(DEV)  ## formatting, lint, types, floors, dependencies
+check: $(DEV)  ## formatting, lint, types, layers of imports, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

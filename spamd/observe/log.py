@@ -8,7 +8,8 @@ exceptions may quote a mail, so it is personal; tracebacks are frames without lo
 Control characters are escaped in every value.
 
 Nothing here raises for what it is told, nor when a line can't be written (the disk is full, the
-reader of the pipe is gone): that is counted as `log.lost`. Nothing is configured globally.
+reader of the pipe is gone): that is counted as `log.lost`. Only `capture_libraries` changes
+what the whole process shares: the root of the standard `logging`.
 """
 
 import logging

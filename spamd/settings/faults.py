@@ -3,17 +3,14 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from spamd.settings.keys import masked
+from spamd.settings.keys import masked, unknown
+from spamd.settings.sources import Layer
 from spamd.wording import masked_urls
-
-if TYPE_CHECKING:
-    from spamd.settings.sources import Layer
 
 WANTED = {
     "bool_parsing": "true or false",
@@ -33,7 +30,7 @@ WANTED = {
 """Pydantic's kinds of faults in words."""
 
 
-def of_types(layer: "Layer", origins: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[str]:
+def of_types(layer: Layer, origins: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[str]:
     """Yield what pydantic would take: "2" for a number, true for 1, 1 for true; nan, inf."""
     for key, origin in layer.origins.items():
         if origins[key] != origin:
@@ -53,18 +50,6 @@ def _at(values: Mapping[str, Any], key: str) -> Any:
     section, _, name = key.partition(".")
     inner = values[section]
     return inner if not name else inner[name] if name in inner else _at(inner, name)
-
-
-def unknown(key: str, known: Mapping[str, Any]) -> str:
-    """Return that there is no such key, and which one may be meant."""
-    sections = list(dict.fromkeys(name.partition(".")[0] for name in known))
-    section = key.partition(".")[0]
-    names = [name for name in (*sections, *known) if name.count(".") == key.count(".")]
-    close = get_close_matches(key, names, n=1, cutoff=0.75)
-    if not close and "." in key and section not in sections:
-        return unknown(section, known)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"{key} is not a {'setting' if '.' in key else 'section'}{hint}"
 
 
 def sentence(detail: ErrorDetails, origins: Mapping[str, str], known: Mapping[str, Any]) -> str:

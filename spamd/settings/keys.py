@@ -1,8 +1,9 @@
-"""Settings as a flat list of "section.key", and what of them may be shown."""
+"""Settings as a flat list of "section.key": which there are, and what of them may be shown."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from spamd.wording import HIDDEN, masked_urls
@@ -24,6 +25,18 @@ def flat(options: Any, prefix: str) -> Iterator[tuple[str, Any]]:
             yield from flat(value, f"{prefix}.{field.name}")
         else:
             yield f"{prefix}.{field.name}", value
+
+
+def unknown(key: str, known: Mapping[str, Any]) -> str:
+    """Return that there is no such key, and which one may be meant."""
+    sections = list(dict.fromkeys(name.partition(".")[0] for name in known))
+    section = key.partition(".")[0]
+    names = [name for name in (*sections, *known) if name.count(".") == key.count(".")]
+    close = get_close_matches(key, names, n=1, cutoff=0.75)
+    if not close and "." in key and section not in sections:
+        return unknown(section, known)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return f"{key} is not a {'setting' if '.' in key else 'section'}{hint}"
 
 
 def masked(value: Any, key: str) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spamd.errors import ConfigError
-from spamd.settings import faults
+from spamd.settings.keys import unknown
 from spamd.wording import reason
 
 PREFIX = "SPAMD_"
@@ -157,7 +157,7 @@ def of_texts(entries: Iterable[Entry], known: Mapping[str, Any]) -> Layer:
     origins: dict[str, str] = {}
     for key, text, origin in entries:
         if key not in known:
-            raise ConfigError(f"{origin}: {faults.unknown(key, known)}")
+            raise ConfigError(f"{origin}: {unknown(key, known)}")
         *path, last = key.split(".")
         place = values
         for name in path:
