@@ -27,10 +27,11 @@ from spamd.message.features import Features, extract
 from spamd.observe.lag import LoopLag
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
-from spamd.ports import Inspector, Job, Observer, ReportDesk, Service
+from spamd.ports import Job, Service
 from spamd.relay.listener import Relay
 from spamd.relay.options import OnOverload
 from spamd.relay.outbound.open_relay import Strangers
+from spamd.relay.ports import Inspector, ReportHandler
 from spamd.relay.sockets import unbound
 from spamd.sample import Label
 from spamd.scanning import Scanner, ScanningInspector
@@ -197,7 +198,7 @@ class Application:
         self.doors: Sequence[Service] = (self._door, MetricsDoor(metrics, self._storage, worker))
 
     @property
-    def observer(self) -> Observer:
+    def observer(self) -> LogObserver:
         """Return whom to tell of starts, stops and faults."""
         return self._log
 
@@ -271,7 +272,7 @@ class Application:
             sockets=sockets,
         )
 
-    def judges(self) -> tuple[Inspector, ReportDesk]:
+    def judges(self) -> tuple[Inspector, ReportHandler]:
         """Return who judges mail and who takes reports, as far as the store is open."""
         settings, storage = self._settings, self._storage
         opened = storage.opened.is_set()

@@ -15,7 +15,8 @@ from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.report_address import reported_as
 from spamd.message.envelope import Envelope
 from spamd.message.facts import SCHEMA
-from spamd.ports import Job, Observer
+from spamd.observe.log import LogObserver
+from spamd.ports import Job
 from spamd.report import ScanReport
 from spamd.sample import Label
 from spamd.scanning import Scanner
@@ -44,7 +45,7 @@ class Storage:
     """
 
     def __init__(
-        self, settings: Settings, clock: WallClock, observer: Observer, ahead: Ahead | None
+        self, settings: Settings, clock: WallClock, observer: LogObserver, ahead: Ahead | None
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -136,7 +137,7 @@ class Periodic:
     name: str
     every_s: float
     work: Callable[[], Awaitable[object]]
-    observer: Observer
+    observer: LogObserver
 
     async def run(self) -> None:
         """Work until cancelled; the first failure of a row is told, and its end."""

@@ -11,7 +11,7 @@ the weighing (well under a millisecond) always happens on the loop that also ref
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from spamd.bayes.decision import Action, DecisionOptions, Verdict, decide, thresholds
 from spamd.bayes.model import CLASSIFIERS, Model
@@ -24,7 +24,7 @@ from spamd.report import ScanReport
 
 if TYPE_CHECKING:  # a command that scans needs nothing else of the ports
     from spamd.message.envelope import Envelope
-    from spamd.ports import Clock, Observer, ScanLog
+    from spamd.ports import Clock, Observer
 
 INLINE_BYTES = 16 * 1024
 """Up to this size features are extracted on the event loop: the worst that was found takes 25 ms.
@@ -32,6 +32,14 @@ Larger messages go to a helper process: a thread would hold the interpreter lock
 
 START_BYTES = 16 * 1024
 """So much of the header, and of what follows, is judged of a message that gets no helper."""
+
+
+class ScanLog(Protocol):
+    """Remembers what was said about a message until a person may disagree."""
+
+    def record(self, report: ScanReport) -> None:
+        """Keep the report for some days; never blocks, never fails."""
+        ...
 
 
 class Scanner:
@@ -150,7 +158,7 @@ class ScanningInspector:
         scanner: Scanner,
         extractor: Extractor,
         clock: "Clock",
-        log: "ScanLog",
+        log: ScanLog,
         observer: "Observer",
         *,
         defer: bool = False,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from spamd.bayes.decision import Action, Verdict
+from spamd.feedback.ports import AccountState, Held
 from spamd.message.envelope import Envelope
-from spamd.ports import AccountState, Held
 from spamd.report import ScanReport
 from spamd.sample import Label
 

@@ -14,12 +14,12 @@ import pytest
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.errors import NextHopRefused, StorageUnavailable
+from spamd.feedback.ports import Held
 from spamd.message.features import extract
 from spamd.observe.log import LogObserver, queue_id
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions, MetricsOptions, host_and_port
 from spamd.observe.text import printable
-from spamd.ports import Held
 from spamd.report import ScanReport
 from spamd.sample import Label
 from tests.fakes import FakeClock

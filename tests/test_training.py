@@ -13,10 +13,9 @@ from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
-from spamd.ports import AccountState, Held, Lesson, LessonHead, Observer, Selection
-from spamd.report import ScanReport
 from spamd.sample import Label
 from spamd.training import Outcome, Result, TrainingOptions
+from spamd.training.ports import Lesson, LessonSummary, Selection, TrainingObserver
 from spamd.training.trainer import Trainer
 from tests.fakes import FakeClock
 
@@ -49,9 +48,9 @@ class MemoryStore:
     ) -> None:
         pass
 
-    async def listed(self, selection: Selection) -> Sequence[LessonHead]:
+    async def listed(self, selection: Selection) -> Sequence[LessonSummary]:
         return [
-            LessonHead(
+            LessonSummary(
                 digest=each.digest,
                 label=each.label,
                 source=each.source,
@@ -85,7 +84,7 @@ class MemoryStore:
         self.commits.append(len(learned) + len(taken_back))
 
 
-class Listener(Observer):
+class Listener(TrainingObserver):
     """Remembers what it is told of lessons."""
 
     def __init__(self) -> None:
@@ -95,21 +94,6 @@ class Listener(Observer):
         assert 0 <= before <= 1
         assert 0 <= after <= 1
         self.told.append((label, source, outcome))
-
-    def watched(self, accounts: Mapping[AccountState, int]) -> None:
-        raise AssertionError("the trainer watches nothing")
-
-    def held(self, lesson: Held) -> None:
-        raise AssertionError("the trainer holds nothing")
-
-    def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
-        raise AssertionError
-
-    def happened(self, event: str, **details: str | float) -> None:
-        raise AssertionError
-
-    def failed(self, event: str, error: BaseException, **details: str | float) -> None:
-        raise AssertionError
 
 
 @pytest.fixture

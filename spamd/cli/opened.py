@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from spamd.bayes.model import Model
     from spamd.cli.mail.extraction import Extracted
     from spamd.message.features import Features
-    from spamd.ports import Lesson, Observer
     from spamd.settings import Settings
     from spamd.storage.store import Store
+    from spamd.training.ports import Lesson, TrainingObserver
     from spamd.training.trainer import Trainer
 
 OUR_ID = re.compile(r"[0-9a-f]{8,64}-[0-9a-f]{16}")
@@ -171,7 +171,9 @@ async def digests_of(store: "Store", found: Targets) -> tuple[dict[str, bytes], 
     return digests, [name for name in found.ids if name not in known]
 
 
-def trainer(store: "Store", settings: "Settings", observer: "Observer | None" = None) -> "Trainer":
+def trainer(
+    store: "Store", settings: "Settings", observer: "TrainingObserver | None" = None
+) -> "Trainer":
     """Return what teaches and takes back, telling of each lesson to an observer if there is one."""
     from spamd.training.trainer import Trainer
 

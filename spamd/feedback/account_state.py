@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from spamd.errors import TemporaryError
-from spamd.ports import Accounts, AccountState, Clock, Observer, WatchedAccount
+from spamd.feedback.ports import Accounts, AccountState, FeedbackObserver, WatchedAccount
+from spamd.ports import Clock
 
 LEASE = "feedback"
 """The name of the lease of who watches."""
@@ -25,7 +26,7 @@ nobody watches any more is let go of some day (`feedback.seen_days`)."""
 class Ledger:
     """The accounts of one feedback service."""
 
-    def __init__(self, accounts: Accounts, clock: Clock, observer: Observer) -> None:
+    def __init__(self, accounts: Accounts, clock: Clock, observer: FeedbackObserver) -> None:
         self._accounts = accounts
         self._clock = clock
         self._observer = observer

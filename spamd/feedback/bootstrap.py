@@ -27,10 +27,10 @@ from math import isfinite
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Head, Mailbox, MailboxError, Role
+from spamd.feedback.ports import History
 from spamd.feedback.teacher import Extract, Tally, Teaches
 from spamd.feedback.watching.sighting import mark
 from spamd.message.features import Features
-from spamd.ports import History
 from spamd.sample import Label
 from spamd.training import Result
 

@@ -15,17 +15,17 @@ import asyncio
 from collections.abc import Callable
 
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.ports import History
 from spamd.feedback.teacher import Candidate, Extract, Teacher
 from spamd.message.limits import Limits
 from spamd.message.mime.parser import attached
-from spamd.ports import History
 from spamd.sample import Label
 
 SOURCE = "address"
 
 
 class ReportAddress:
-    """The desk where reports are handed in (`ports.ReportDesk`)."""
+    """The desk where reports are handed in (`relay.ports.ReportHandler`)."""
 
     def __init__(
         self,

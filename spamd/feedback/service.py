@@ -19,9 +19,10 @@ from spamd.feedback.mailboxes.mailbox import Mailbox
 from spamd.feedback.mailboxes.maildir import MaildirMailbox
 from spamd.feedback.mailboxes.threads import Hands
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.ports import Accounts, FeedbackObserver, Leases
 from spamd.feedback.teacher import Tally
 from spamd.feedback.watching.watcher import Memory, Watcher
-from spamd.ports import Accounts, Clock, Leases, Observer
+from spamd.ports import Clock
 
 LOCAL_RETRY_S = 2.0
 """Longest pause before a Maildir that is not there is looked for again."""
@@ -45,7 +46,7 @@ class Surroundings:
 
     memory: Memory
     clock: Clock
-    observer: Observer
+    observer: FeedbackObserver
     contexts: Contexts = field(default_factory=Contexts)
     hands: Hands = field(default_factory=lambda: Hands("maildir", LOCAL_HANDS))
 

@@ -19,8 +19,9 @@ from typing import Protocol
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.ports import FeedbackObserver, Held, HeldLessons, Known
 from spamd.message.features import Features
-from spamd.ports import Clock, Held, HeldLessons, Known, Observer
+from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result
 
@@ -109,7 +110,7 @@ class Teacher:
         held: HeldLessons,
         clock: Clock,
         options: FeedbackOptions,
-        observer: Observer,
+        observer: FeedbackObserver,
     ) -> None:
         self._trainer = trainer
         self._held = held

@@ -23,10 +23,11 @@ from typing import TextIO
 import structlog
 
 from spamd.errors import AccountError, NextHopRefused, SpamdError
+from spamd.feedback.ports import AccountState, Held
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions
 from spamd.observe.text import printable
-from spamd.ports import AccountState, Clock, Held
+from spamd.ports import Clock
 from spamd.report import ScanReport
 from spamd.sample import Label
 

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from spamd.bayes.decision import Action, Verdict
+from spamd.feedback.ports import AccountState
 from spamd.observe.options import MetricsOptions, host_and_port
-from spamd.ports import AccountState
 from spamd.report import ScanReport
 from spamd.sample import Label
 

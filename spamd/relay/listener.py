@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spamd.errors import ConfigError
-from spamd.ports import Clock, Inspector, Observer, ReportDesk
+from spamd.ports import Clock
 from spamd.relay.content.spool import Budget
 from spamd.relay.deadlines import Kennel
 from spamd.relay.fair_queue import Handshakes, Turns
@@ -25,6 +25,7 @@ from spamd.relay.inbound.session import RelaySession
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.loops import refuse_ourselves
 from spamd.relay.outbound.router import NextHops
+from spamd.relay.ports import Inspector, RelayObserver, ReportHandler
 from spamd.relay.smtp.replies import ShuttingDown
 from spamd.relay.sockets import BACKLOG, open_sockets
 from spamd.relay.urls import Listener
@@ -54,9 +55,9 @@ class Relay:
         next_hop: NextHopOptions,
         tls: TlsOptions,
         inspector: Inspector,
-        observer: Observer,
+        observer: RelayObserver,
         clock: Clock,
-        desk: ReportDesk | None = None,
+        desk: ReportHandler | None = None,
         sockets: Sequence[socket.socket] | None = None,
     ) -> None:
         hostname = options.hostname or socket.gethostname()
@@ -148,7 +149,7 @@ class Relay:
         for path in self._paths:
             await asyncio.to_thread(Path(path).unlink, missing_ok=True)
 
-    def judge_by(self, inspector: Inspector, desk: ReportDesk) -> None:
+    def judge_by(self, inspector: Inspector, desk: ReportHandler) -> None:
         """Have mail judged and reports taken by others than before."""
         self._context.inspector = inspector
         self._context.desk = desk

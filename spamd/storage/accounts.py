@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import select, update
 
-from spamd.ports import AccountState, WatchedAccount
+from spamd.feedback.ports import AccountState, WatchedAccount
 from spamd.storage.corpus.corpus_tables import upsert
 from spamd.storage.engine import Database
 from spamd.storage.tables import account

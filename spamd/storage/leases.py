@@ -10,7 +10,8 @@ from datetime import timedelta
 from sqlalchemy import delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.ports import Clock, LeaseHolder
+from spamd.feedback.ports import LeaseHolder
+from spamd.ports import Clock
 from spamd.storage.corpus.corpus_tables import upsert
 from spamd.storage.engine import Database
 from spamd.storage.tables import lease

@@ -8,7 +8,7 @@ from sqlalchemy import Column, Row, and_, delete, exists, func, or_, select, upd
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.decision import Verdict
-from spamd.ports import Cursor, Held, Parked, Sighting
+from spamd.feedback.ports import Cursor, Held, Parked, Sighting
 from spamd.sample import Label
 from spamd.storage import tables
 from spamd.storage.corpus import corpus_tables

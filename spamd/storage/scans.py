@@ -16,8 +16,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, select
 
 from spamd.bayes.decision import Verdict
+from spamd.feedback.ports import Known
 from spamd.message.features import Features
-from spamd.ports import Clock, Known
+from spamd.ports import Clock
 from spamd.report import ScanReport
 from spamd.sample import Label
 from spamd.storage.corpus.blobs import decode_features, encode_features

@@ -20,7 +20,7 @@ from sqlalchemy import inspect, select, text
 from spamd.bayes.counts import Totals
 from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
-from spamd.ports import Clock, Lesson, LessonHead, Selection
+from spamd.ports import Clock
 from spamd.sample import FactSchema
 from spamd.storage.accounts import SqlAccounts
 from spamd.storage.corpus import corpus_tables, journal
@@ -38,6 +38,7 @@ from spamd.storage.maintenance.verify import Findings, verify
 from spamd.storage.options import SCHEMA, Ages, DatabaseOptions
 from spamd.storage.scans import Scans
 from spamd.storage.tables import corpus
+from spamd.training.ports import Lesson, LessonSummary, Selection
 
 VERSION = "alembic_version"
 """The table in which the migrations note the revision."""
@@ -114,12 +115,12 @@ class Store:
         async with self.database.reading() as connection:
             return (await corpus_tables.standing(connection, lock=False)).totals
 
-    async def lessons(self, selection: Selection) -> list[LessonHead]:
+    async def lessons(self, selection: Selection) -> list[LessonSummary]:
         """Return the lessons that fit, in the order of learning."""
         async with self.database.reading() as connection:
             return await journal.listed(connection, selection)
 
-    async def latest(self, number: int) -> list[LessonHead]:
+    async def latest(self, number: int) -> list[LessonSummary]:
         """Return the lessons given last, the newest first."""
         async with self.database.reading() as connection:
             return await journal.latest(connection, number)

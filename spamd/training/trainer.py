@@ -28,9 +28,10 @@ from spamd.bayes.learning import Effect, Given, learn, unlearn
 from spamd.bayes.model import Model
 from spamd.errors import StorageUnavailable
 from spamd.message.features import Features
-from spamd.ports import Clock, Lesson, LessonHead, Observer, Selection, UnitOfWork
+from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result, TrainingOptions
+from spamd.training.ports import Lesson, LessonSummary, Selection, TrainingObserver, UnitOfWork
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ class Trainer:
         unit_of_work: Callable[[], UnitOfWork],
         clock: Clock,
         options: TrainingOptions,
-        observer: Observer | None = None,
+        observer: TrainingObserver | None = None,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._clock = clock
@@ -89,7 +90,7 @@ class Trainer:
         self._tell("forget", outcomes)
         return outcomes
 
-    async def rollback(self, selection: Selection) -> list[LessonHead]:
+    async def rollback(self, selection: Selection) -> list[LessonSummary]:
         """Take back all lessons that fit; return them in the order of learning.
 
         Long lists are taken back in batches, the newest first, each a transaction of its own.
@@ -98,7 +99,7 @@ class Trainer:
             StorageUnavailable: batches before the failing one are taken back.
         """
 
-        async def listed() -> list[LessonHead]:
+        async def listed() -> list[LessonSummary]:
             async with self._unit_of_work() as work:
                 return list(await work.listed(selection))
 
@@ -260,7 +261,7 @@ class Trainer:
 
 
 def _first_of_each(
-    batch: Sequence[Features], heads: dict[bytes, LessonHead], label: Label
+    batch: Sequence[Features], heads: dict[bytes, LessonSummary], label: Label
 ) -> list[Features]:
     """Return the mails to learn: those without this lesson, each once."""
     fresh: dict[bytes, Features] = {}
@@ -273,7 +274,7 @@ def _first_of_each(
 
 def _outcomes(
     batch: Sequence[Features],
-    heads: dict[bytes, LessonHead],
+    heads: dict[bytes, LessonSummary],
     learned: dict[bytes, Lesson],
     label: Label,
 ) -> list[Outcome]:

@@ -15,9 +15,9 @@ from spamd.bayes.model import BayesOptions
 from spamd.cli.commands.doctor import somebody
 from spamd.clock import WallClock
 from spamd.feedback.options import AccountOptions
+from spamd.feedback.ports import AccountState, Held, Parked, WatchedAccount
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
-from spamd.ports import AccountState, Held, Parked, WatchedAccount
 from spamd.sample import Label
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store

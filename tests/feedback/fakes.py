@@ -6,10 +6,8 @@ from datetime import datetime, timedelta
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
-from spamd.message.features import Features, extract
-from spamd.ports import (
+from spamd.feedback.ports import (
     AccountState,
-    Clock,
     Cursor,
     Held,
     Known,
@@ -18,6 +16,8 @@ from spamd.ports import (
     Sighting,
     WatchedAccount,
 )
+from spamd.message.features import Features, extract
+from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from spamd.bayes.decision import Verdict
-from spamd.ports import Place
+from spamd.feedback.mailboxes.mailbox import Place
 from spamd.sample import Label
 
 FOLDERS = ("INBOX", "Work", "Privat", "Junk", "Afval")

@@ -17,8 +17,8 @@ from datetime import timedelta
 
 from spamd.feedback.mailboxes.mailbox import MailboxError
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
+from spamd.feedback.ports import Cursor, Parked
 from spamd.feedback.teacher import Tally
-from spamd.ports import Cursor, Parked
 from spamd.sample import Label
 from tests.feedback.fakes import FakeMailboxes
 from tests.feedback.scripted import ImapPeer

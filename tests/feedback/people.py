@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.mailboxes.mailbox import FolderError, header_fields, trace
+from spamd.feedback.mailboxes.mailbox import FolderError, Place, header_fields, trace
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.watching.evidence import DATE_S
 from spamd.feedback.watching.rule import is_told
 from spamd.message.features import extract
-from spamd.ports import Place
 from spamd.sample import Label
 from tests.fakes import FakeClock
 from tests.feedback.fakes import FakeMailboxes, FakeSchool

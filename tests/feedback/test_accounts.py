@@ -16,11 +16,11 @@ from spamd.feedback.account_state import Ledger
 from spamd.feedback.accounts import Roster
 from spamd.feedback.mailboxes.mailbox import FolderError, MailboxError
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
+from spamd.feedback.ports import AccountState, WatchedAccount
 from spamd.feedback.service import Feedback
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions, MetricsOptions
-from spamd.ports import AccountState, WatchedAccount
 from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeLeases
 from tests.feedback.scripted import ScriptedImap, plain

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spamd.feedback.ports import Cursor, Held, HeldLessons, Leases, Mailboxes, Parked, Sighting
 from spamd.message.features import extract
-from spamd.ports import Cursor, Held, HeldLessons, Leases, Mailboxes, Parked, Sighting
 from spamd.sample import Label
 from spamd.storage.engine import Database
 from spamd.storage.leases import SqlLeases

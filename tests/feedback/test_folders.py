@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from spamd.feedback.mailboxes.folders import MOST_LISTED, Listed, watched
+from spamd.feedback.mailboxes.mailbox import Place
 from spamd.feedback.options import AccountOptions, FeedbackOptions
-from spamd.ports import Place
 
 ACCOUNT = AccountOptions(host="localhost", user="alice", password="x")
 

@@ -11,7 +11,8 @@ from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.mailbox import Folder, Head, header_fields, trace
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.ports import Clock, Cursor, Sighting
+from spamd.feedback.ports import Cursor, Sighting
+from spamd.ports import Clock
 from spamd.sample import Label
 from tests.feedback.conftest import Account
 from tests.feedback.fakes import FakeMailboxes

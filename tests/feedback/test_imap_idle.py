@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.mailboxes.mailbox import Folder
+from spamd.feedback.mailboxes.mailbox import Folder, Place
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.watching.evidence import DATE_S
-from spamd.ports import Place
 from spamd.sample import Label
 from tests.feedback.conftest import Account
 from tests.feedback.scripted import ScriptedImap, plain

@@ -13,9 +13,8 @@ import pytest
 
 from spamd.feedback.mailboxes.folders import MOST_LISTED
 from spamd.feedback.mailboxes.imap import ImapMailbox
-from spamd.feedback.mailboxes.mailbox import Folder, FolderError, MailboxError
+from spamd.feedback.mailboxes.mailbox import Folder, FolderError, MailboxError, Place
 from spamd.feedback.options import AccountOptions, Tls
-from spamd.ports import Place
 from tests.feedback.lies import (
     DRIP_S,
     HONEST,

@@ -8,9 +8,9 @@ import pytest
 from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.ports import Known
 from spamd.feedback.teacher import Candidate, Tally, Teacher, release
 from spamd.message.features import extract
-from spamd.ports import Known
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeHeld, FakeSchool

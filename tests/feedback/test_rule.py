@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from spamd.bayes.decision import Verdict
+from spamd.feedback.mailboxes.mailbox import Place
 from spamd.feedback.watching.rule import ELSEWHERE, NOWHERE, Event, Sight, Why, lesson
-from spamd.ports import Place
 from spamd.sample import Label
 
 VERDICTS = [None, Verdict.HAM, Verdict.UNSURE, Verdict.SPAM, Verdict.UNSCANNED]

@@ -16,10 +16,10 @@ from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.imap_login import Contexts
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
+from spamd.feedback.ports import Cursor
 from spamd.feedback.service import LOCAL_LOOKS, Feedback, mailboxes
 from spamd.files import first_line
 from spamd.message.features import Features, extract
-from spamd.ports import Cursor
 from spamd.sample import Label
 from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeLeases, FakeMailboxes

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Self
 
-from spamd.ports import Inspector, ReportDesk
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.relay.ports import Inspector, ReportHandler
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
 
 WAIT_S = 10.0
@@ -302,7 +302,7 @@ async def relay(
     next_hop: Mapping[str, object] | None = None,
     tls: TlsOptions | None = None,
     real_inspector: Inspector | None = None,
-    desk: ReportDesk | None = None,
+    desk: ReportHandler | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a relay in front of `url`; options are those of the section `relay`."""

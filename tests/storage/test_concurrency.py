@@ -15,13 +15,14 @@ from sqlalchemy import text
 
 from spamd.bayes.counts import TAUGHT_TOKENS
 from spamd.errors import StorageUnavailable
+from spamd.feedback.ports import Held
 from spamd.message.facts import SCHEMA
-from spamd.ports import Held, Selection
 from spamd.storage.engine import Database
 from spamd.storage.mailboxes import SqlHeldLessons
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.options import DatabaseOptions
 from spamd.training import Result
+from spamd.training.ports import Selection
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, wide
 
 WORDS = [f"word{number}" for number in range(200)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event, func, select
 
-from spamd.ports import AccountState, Cursor, Held, Parked, Sighting, WatchedAccount
+from spamd.feedback.ports import AccountState, Cursor, Held, Parked, Sighting, WatchedAccount
 from spamd.storage import tables
 from spamd.storage.accounts import SqlAccounts
 from spamd.storage.engine import Database

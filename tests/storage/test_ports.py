@@ -6,14 +6,14 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy.exc import DBAPIError
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.errors import StorageUnavailable
-from spamd.message.features import Features
-from spamd.ports import (
+from spamd.feedback.ports import (
     Cursor,
     Held,
     HeldLessons,
@@ -21,9 +21,9 @@ from spamd.ports import (
     Leases,
     Mailboxes,
     Parked,
-    ScanLog,
     Sighting,
 )
+from spamd.message.features import Features
 from spamd.report import ScanReport
 from spamd.storage.engine import Database
 from spamd.storage.leases import SqlLeases
@@ -33,6 +33,9 @@ from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans
 from spamd.training import Result
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, mail, same_sample
+
+if TYPE_CHECKING:
+    from spamd.scanning import ScanLog
 
 ACCOUNT = "anna@mail.example:993"
 

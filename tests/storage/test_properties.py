@@ -8,7 +8,6 @@ import pytest
 
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
-from spamd.ports import Selection
 from spamd.sample import Label
 from spamd.storage.corpus import journal
 from spamd.storage.engine import Database
@@ -17,6 +16,7 @@ from spamd.storage.maintenance.reset import reset
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
+from spamd.training.ports import Selection
 from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, weight_sum, weights
 
 WORDS = [f"word{number}" for number in range(150)]

@@ -10,7 +10,6 @@ from sqlalchemy import insert
 from spamd.bayes.model import BayesOptions
 from spamd.errors import ConfigError
 from spamd.message.facts import SCHEMA
-from spamd.ports import Selection
 from spamd.sample import Label
 from spamd.storage import tables
 from spamd.storage.corpus.journal import Summary
@@ -20,6 +19,7 @@ from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
 from spamd.training import TrainingOptions
+from spamd.training.ports import Selection
 from spamd.training.trainer import Trainer
 from tests.storage.mails import EXTREMES, HAM, SPAM, FixedClock, mail
 

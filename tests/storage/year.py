@@ -21,9 +21,9 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from spamd.bayes.model import BayesOptions
+from spamd.feedback.ports import AccountState, Cursor, Held, Parked, Sighting, WatchedAccount
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
-from spamd.ports import AccountState, Cursor, Held, Parked, Sighting, WatchedAccount
 from spamd.sample import Label
 from spamd.settings import Settings
 from spamd.storage import tables

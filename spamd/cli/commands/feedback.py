@@ -14,10 +14,10 @@ from spamd.errors import ConfigError
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
+    from spamd.feedback.ports import AccountState, Held, Parked
     from spamd.feedback.service import Feedback
     from spamd.feedback.teacher import Tally
-    from spamd.ports import AccountState, Held, Observer, Parked
-    from spamd.report import ScanReport
+    from spamd.observe.log import LogObserver
     from spamd.sample import Label
     from spamd.storage.store import Store
 
@@ -111,7 +111,7 @@ def drop(
     return awaited(_drop(session(context), numbers or [], everything=everything, as_json=as_json))
 
 
-def service(here: Session, store: "Store", observer: "Observer") -> "Feedback":
+def service(here: Session, store: "Store", observer: "LogObserver | Quiet") -> "Feedback":
     """Return the watchers of all accounts."""
     from socket import gethostname
 
@@ -141,27 +141,24 @@ def service(here: Session, store: "Store", observer: "Observer") -> "Feedback":
 
 
 class Quiet:
-    """Tells nobody (`ports.Observer`): the command's own output says all there is to say."""
-
-    def scanned(self, report: "ScanReport", *, reply: bytes, recipients: int) -> None:
-        """Nothing is scanned here."""
+    """Tells nobody: the command's own output says all there is to say."""
 
     def learned(
         self, label: "Label", source: str, outcome: str, before: float, after: float
     ) -> None:
-        """Stand by: the tally counts lessons."""
+        """Ignore it: the summary counts lessons."""
 
     def held(self, lesson: "Held") -> None:
-        """Stand by: the tally counts them."""
+        """Ignore it: the summary counts them."""
 
     def watched(self, accounts: "Mapping[AccountState, int]") -> None:
-        """Stand by: what went wrong stands in the tally."""
+        """Ignore it: the summary names what went wrong."""
 
     def happened(self, event: str, **details: str | float) -> None:
-        """Stand by: the tally counts."""
+        """Ignore it: the summary counts."""
 
     def failed(self, event: str, error: BaseException, **details: str | float) -> None:
-        """Stand by: the tally names faults."""
+        """Ignore it: the summary names faults."""
 
 
 async def _once(here: Session, *, as_json: bool) -> int:
@@ -198,7 +195,7 @@ async def _watch(here: Session) -> None:
         await service(here, store, _observer(here)).run()
 
 
-def _observer(here: Session) -> "Observer":
+def _observer(here: Session) -> "LogObserver":
     from spamd.clock import WallClock
     from spamd.observe.log import LogObserver
     from spamd.observe.metrics import Metrics

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spamd.cli.opened import Targets
-    from spamd.ports import LessonHead, Selection
+    from spamd.training.ports import LessonSummary, Selection
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -115,8 +115,8 @@ def rollback(
     Conditions are joined by "and"; at least one is needed. The rest stays as if those lessons had
     never been given.
     """
-    from spamd.ports import Selection
     from spamd.sample import Label
+    from spamd.training.ports import Selection
 
     if not any((since, until, source, actor, domain, label)):
         raise UsageProblem(
@@ -161,7 +161,7 @@ async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_
     return Exit.DONE
 
 
-def _print_groups(heads: "Sequence[LessonHead]") -> None:
+def _print_groups(heads: "Sequence[LessonSummary]") -> None:
     groups = Counter((head.label, head.source, head.actor) for head in heads)
     for (label, source, actor), number in groups.most_common():
         line(f"  {number:>8,}  {label:<5} {source:<10} {printable(actor)}")
@@ -170,7 +170,7 @@ def _print_groups(heads: "Sequence[LessonHead]") -> None:
         line(f"  given from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}")
 
 
-def _head(head: "LessonHead") -> dict[str, object]:
+def _head(head: "LessonSummary") -> dict[str, object]:
     return {
         "id": head.digest.hex(),
         "label": str(head.label),

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spamd.bayes.counts import Totals
-    from spamd.ports import Held, LeaseHolder, LessonHead, Parked, WatchedAccount
+    from spamd.feedback.ports import Held, LeaseHolder, Parked, WatchedAccount
     from spamd.relay.outbound.open_relay import Seen
     from spamd.settings import Settings
     from spamd.storage.corpus.journal import Summary
+    from spamd.training.ports import LessonSummary
 
 LOST = 20
 """Lost accounts shown: with more it is the server, not the accounts."""
@@ -35,7 +36,7 @@ class State:
     database: str
     totals: "Totals"
     lessons: "Summary"
-    last: "Sequence[LessonHead]"
+    last: "Sequence[LessonSummary]"
     held: "Sequence[Held]"
     parked: "Sequence[Parked]"
     accounts: "Sequence[WatchedAccount]"
@@ -93,7 +94,7 @@ def _missing(totals: "Totals", settings: "Settings") -> dict[str, int]:
     }
 
 
-def _lesson(head: "LessonHead") -> dict[str, object]:
+def _lesson(head: "LessonSummary") -> dict[str, object]:
     return {
         "id": head.digest.hex(),
         "time": head.time.isoformat(),
@@ -174,7 +175,7 @@ def _print(state: State, settings: "Settings") -> None:
 
 
 def _print_accounts(state: State) -> None:
-    from spamd.ports import AccountState
+    from spamd.feedback.ports import AccountState
 
     if state.watcher is None:
         line("accounts     nobody watches them now: spamd serve does, or spamd feedback watch")
@@ -209,7 +210,7 @@ def _ratio(totals: "Totals") -> str:
     return f" (1 : {ham:.1f})" if ham > 1 else f" ({spam:.1f} : 1)"
 
 
-def _print_last(lessons: "Sequence[LessonHead]") -> None:
+def _print_last(lessons: "Sequence[LessonSummary]") -> None:
     from rich import box
     from rich.table import Table
 

@@ -16,10 +16,9 @@ from imapclient.exceptions import IMAPClientError
 from spamd.feedback.mailboxes.folders import watched
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.imap_session import PATIENCE, ImapSession
-from spamd.feedback.mailboxes.mailbox import Folder, Mailbox, MailboxError, words
+from spamd.feedback.mailboxes.mailbox import Folder, Mailbox, MailboxError, Place, words
 from spamd.feedback.mailboxes.maildir import MaildirMailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions
-from spamd.ports import Place
 
 HEADER_BYTES = 64 * 1024
 

@@ -23,10 +23,11 @@ from spamd.errors import TemporaryError
 from spamd.feedback.account_state import LEASE
 from spamd.feedback.doctor.mailboxes import Found, Hands
 from spamd.feedback.doctor.message import Setup, plain, send, smtp_cure
-from spamd.feedback.mailboxes.mailbox import MailboxError, header_fields, trace
+from spamd.feedback.mailboxes.mailbox import MailboxError, Place, header_fields, trace
+from spamd.feedback.ports import History, Known, Leases, Mailboxes
 from spamd.feedback.watching.evidence import DATE_S
 from spamd.message.features import Features
-from spamd.ports import Clock, History, Known, Leases, Mailboxes, Place
+from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result
 from spamd.wording import reason

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
-from spamd.feedback.mailboxes.mailbox import Folder, Role
+from spamd.feedback.mailboxes.mailbox import Folder, Place, Role
 from spamd.feedback.options import (
     EXCLUDED_FOLDERS,
     TRASH_FOLDERS,
     AccountOptions,
     FeedbackOptions,
 )
-from spamd.ports import Place
 
 VIEWS = {"\\all", "\\flagged", "\\important"}
 """RFC 6154 §2, 8457: views of mail that lies elsewhere. Not all that are views say so."""

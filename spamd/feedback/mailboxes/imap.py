@@ -24,6 +24,7 @@ from spamd.feedback.mailboxes.mailbox import (
     Head,
     MailboxError,
     News,
+    Place,
     Role,
     header_fields,
     trace,
@@ -32,7 +33,8 @@ from spamd.feedback.mailboxes.mailbox import (
 from spamd.feedback.mailboxes.threads import Hands
 from spamd.feedback.mailboxes.uidset import pack, unpack
 from spamd.feedback.options import AccountOptions, FeedbackOptions
-from spamd.ports import Clock, Cursor, Place
+from spamd.feedback.ports import Cursor
+from spamd.ports import Clock
 
 EXCLUDED_MOST = 100
 """Folders that are asked whether a mail lies in them too."""

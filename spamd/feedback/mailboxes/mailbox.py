@@ -12,15 +12,24 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
+from enum import IntFlag, StrEnum
 from hashlib import blake2b
 from typing import Protocol
 
 from imapclient.imap_utf7 import decode as decode_utf7
 
 from spamd.errors import AccountError
-from spamd.ports import Cursor, Place
+from spamd.feedback.ports import Cursor
 from spamd.wording import reason
+
+
+class Place(IntFlag):
+    """Where in an account a mail lies; as flags, all the places it lies in."""
+
+    INBOX = 1
+    JUNK = 2
+    OTHER = 4  # any folder that is neither of the above nor excluded (Trash, Sent, …)
+
 
 TRACE_BYTES = 16
 

@@ -33,7 +33,8 @@ from spamd.feedback.mailboxes.mailbox import (
 from spamd.feedback.mailboxes.maildir_files import Files
 from spamd.feedback.mailboxes.threads import Hands, nothing
 from spamd.feedback.options import AccountOptions, FeedbackOptions
-from spamd.ports import Clock, Cursor, Mailboxes
+from spamd.feedback.ports import Cursor, Mailboxes
+from spamd.ports import Clock
 from spamd.wording import reason
 
 P = ParamSpec("P")

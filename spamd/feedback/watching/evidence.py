@@ -16,12 +16,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from spamd.feedback.mailboxes.mailbox import FolderError, Head, Mailbox
+from spamd.feedback.mailboxes.mailbox import FolderError, Head, Mailbox, Place
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.ports import History, Known, Mailboxes, Sighting
 from spamd.feedback.teacher import Candidate, Extract
 from spamd.feedback.watching.rule import NOWHERE, Event, Sight, Why, is_told, lesson
 from spamd.feedback.watching.sighting import Open, Seen, Sights, mark
-from spamd.ports import Clock, History, Known, Mailboxes, Place, Sighting
+from spamd.ports import Clock
 from spamd.sample import Label
 
 VIEW_SAMPLE = 200

@@ -18,11 +18,12 @@ from spamd.feedback.mailboxes.mailbox import (
     unreadable,
 )
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.ports import Cursor, Mailboxes, Parked
 from spamd.feedback.teacher import Candidate, Tally
 from spamd.feedback.watching.evidence import Judge, VanishedError
 from spamd.feedback.watching.rule import Event
 from spamd.feedback.watching.sighting import Seen
-from spamd.ports import Clock, Cursor, Mailboxes, Observer, Parked
+from spamd.ports import Clock, Observer
 from spamd.sample import Label
 
 Teach = Callable[[Sequence[Candidate]], Awaitable[Tally]]

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from spamd.bayes.decision import Verdict
-from spamd.ports import Place
+from spamd.feedback.mailboxes.mailbox import Place
 from spamd.sample import Label
 
 NOWHERE = Place(0)

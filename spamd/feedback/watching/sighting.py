@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from spamd.feedback.mailboxes.mailbox import Folder, Head, News
+from spamd.feedback.mailboxes.mailbox import Folder, Head, News, Place
+from spamd.feedback.ports import Cursor, Sighting
 from spamd.feedback.watching.rule import NOWHERE, Event
-from spamd.ports import Cursor, Place, Sighting
 from spamd.sample import Label
 
 OUTSIDE = timedelta(hours=1)

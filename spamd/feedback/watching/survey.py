@@ -9,10 +9,11 @@ the last look. What lies in a folder that could not be read is never new.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Mailbox, News
+from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Mailbox, News, Place
+from spamd.feedback.ports import Cursor, Mailboxes
 from spamd.feedback.teacher import Tally
 from spamd.feedback.watching.sighting import Sights
-from spamd.ports import Clock, Cursor, Mailboxes, Observer, Place
+from spamd.ports import Clock, Observer
 
 NEVER = 2**62
 """As `Cursor.first_look`: all that lies in the folder may have lain there before."""

@@ -25,9 +25,11 @@ from spamd.feedback.mailboxes.mailbox import (
     Folder,
     FolderError,
     Mailbox,
+    Place,
     words,
 )
 from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.ports import Cursor, History, Known, Mailboxes, Sighting
 from spamd.feedback.teacher import Candidate, Extract, Tally, Teacher
 from spamd.feedback.watching.evidence import DATE_S, Judge
 from spamd.feedback.watching.parking import ParkingLot
@@ -35,16 +37,7 @@ from spamd.feedback.watching.reading import Portion, Reader, batches
 from spamd.feedback.watching.rule import Event, Why
 from spamd.feedback.watching.sighting import Open, Seen, Sights
 from spamd.feedback.watching.survey import Survey
-from spamd.ports import (
-    Clock,
-    Cursor,
-    History,
-    Known,
-    Mailboxes,
-    Observer,
-    Place,
-    Sighting,
-)
+from spamd.ports import Clock, Observer
 from spamd.sample import Label
 
 ORDER = (Place.INBOX, Place.OTHER, Place.JUNK)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from spamd.ports import Clock, Inspector, Observer, ReportDesk
+from spamd.ports import Clock
 from spamd.relay.content.spool import Budget
 from spamd.relay.deadlines import Kennel
 from spamd.relay.fair_queue import Handshakes, Turns
@@ -14,6 +14,7 @@ from spamd.relay.inbound.client_limits import Visits
 from spamd.relay.inbound.connection_limiter import Door
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.router import NextHops
+from spamd.relay.ports import Inspector, RelayObserver, ReportHandler
 from spamd.wording import reason
 
 Spawn = Callable[[Any, Coroutine[Any, Any, None]], asyncio.Task[None]]
@@ -30,7 +31,7 @@ class RelayContext:
     hostname: str
     next_hops: NextHops
     inspector: Inspector
-    observer: Observer
+    observer: RelayObserver
     clock: Clock
     budget: Budget
     door: Door
@@ -40,7 +41,7 @@ class RelayContext:
     handshakes: Handshakes
     spawn: Spawn
     context: ssl.SSLContext | None = None
-    desk: ReportDesk | None = None
+    desk: ReportHandler | None = None
     draining: bool = False
 
 

@@ -11,7 +11,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.bayes.counts import taught
 from spamd.bayes.fusion import ScoreHistory
 from spamd.bayes.learning import Effect
-from spamd.ports import Lesson, LessonHead, Selection
 from spamd.sample import Label
 from spamd.storage.corpus.blobs import (
     BlobError,
@@ -23,6 +22,7 @@ from spamd.storage.corpus.blobs import (
 )
 from spamd.storage.tables import lesson, sample, storable
 from spamd.storage.times import from_number, to_number
+from spamd.training.ports import Lesson, LessonSummary, Selection
 
 JournalRow = Row[*tuple[Any, ...]]
 
@@ -42,7 +42,7 @@ HEAD_COLUMNS = (
 COLUMNS = (*HEAD_COLUMNS, lesson.c.step, lesson.c.gram_step, lesson.c.scores, sample.c.content)
 
 
-async def listed(connection: AsyncConnection, selection: Selection) -> list[LessonHead]:
+async def listed(connection: AsyncConnection, selection: Selection) -> list[LessonSummary]:
     """Return the lessons that fit, in the order of learning."""
     conditions = _conditions(selection)
     if selection.digests is None:
@@ -62,7 +62,7 @@ async def listed(connection: AsyncConnection, selection: Selection) -> list[Less
     return [_head(row) for row in found[-(selection.newest or 0) :]]
 
 
-async def latest(connection: AsyncConnection, number: int) -> list[LessonHead]:
+async def latest(connection: AsyncConnection, number: int) -> list[LessonSummary]:
     """Return the lessons given last, the newest first, also when they were rehearsed since."""
     statement = (
         select(*HEAD_COLUMNS).order_by(lesson.c.time.desc(), lesson.c.id.desc()).limit(number)
@@ -230,8 +230,8 @@ def _row(number: int, each: Lesson) -> dict[str, object]:
     }
 
 
-def _head(row: JournalRow) -> LessonHead:
-    return LessonHead(
+def _head(row: JournalRow) -> LessonSummary:
+    return LessonSummary(
         digest=row.digest,
         label=Label(row.label),
         source=row.source,

@@ -28,7 +28,7 @@ from spamd.bayes.counts import HAM, SPAM, TokenCounts, TokenTable, Totals
 from spamd.bayes.factcounts import FactCounts
 from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
-from spamd.ports import Clock, Lesson, LessonHead, Selection
+from spamd.ports import Clock
 from spamd.sample import FactSchema
 from spamd.storage import mailboxes, tables
 from spamd.storage.corpus import corpus_tables, imported_counts, journal, tokens
@@ -38,6 +38,7 @@ from spamd.storage.corpus.snapshot import Snapshot, Update
 from spamd.storage.corpus.version import Standing
 from spamd.storage.engine import Database
 from spamd.storage.times import to_number
+from spamd.training.ports import Lesson, LessonSummary, Selection
 
 LOOKUP_COST = 3
 """Looking up a word costs about three times what reading it costs in a load of the whole table."""
@@ -106,7 +107,7 @@ class SqlUnitOfWork:
             await self._connection.rollback()
         await self._stack.__aexit__(kind, error, at)
 
-    async def listed(self, selection: Selection) -> Sequence[LessonHead]:
+    async def listed(self, selection: Selection) -> Sequence[LessonSummary]:
         """Return the lessons that fit, in the order of learning."""
         return await journal.listed(self._connection, selection)
 

@@ -34,7 +34,7 @@ from spamd.bayes.learning import Effect
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Texts
 from spamd.message.identity import DIGEST_BYTES
-from spamd.ports import Clock, Lesson, Selection
+from spamd.ports import Clock
 from spamd.sample import Label, Sample
 from spamd.storage.corpus import imported_counts, journal
 from spamd.storage.corpus.blobs import texts_of, token_ids
@@ -45,6 +45,7 @@ from spamd.storage.files import new_file
 from spamd.storage.maintenance import foreign
 from spamd.storage.maintenance.foreign import FormatError
 from spamd.storage.maintenance.verify import replay
+from spamd.training.ports import Lesson, Selection
 
 __all__ = [
     "FormatError",

@@ -20,7 +20,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import TokenTable
-from spamd.ports import Clock, Lesson
+from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.storage.corpus import corpus_tables, imported_counts, journal, tokens
 from spamd.storage.corpus.blobs import chosen, encode_ids, encode_sample
@@ -28,6 +28,7 @@ from spamd.storage.corpus.version import Standing
 from spamd.storage.engine import Database
 from spamd.storage.tables import change, lesson, sample
 from spamd.storage.times import to_number
+from spamd.training.ports import Lesson
 
 DAY = 86_400_000_000
 

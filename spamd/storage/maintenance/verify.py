@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.bayes.counts import TokenCounts, TokenTable, distinct
 from spamd.bayes.learning import restore
 from spamd.bayes.model import BayesOptions, Model
-from spamd.ports import Lesson
 from spamd.sample import FactSchema
 from spamd.storage.corpus import corpus_tables, imported_counts, journal, tokens
 from spamd.storage.engine import Database
+from spamd.training.ports import Lesson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,124 @@
+"""What training needs of storage, as Protocols: lessons, and one transaction on what was taught.
+
+`storage` implements them; the values are dataclasses, never rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spamd.bayes.learning import Effect
+from spamd.bayes.model import Model
+from spamd.message.features import Texts
+from spamd.sample import Label, Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonSummary:
+    """One row of the journal without what it taught.
+
+    source   where the label came from: "cli", "imap", "maildir", "address", "bootstrap", "import"
+    actor    who said so, as the source knows them
+    before   probability of spam before the lesson was learned, after: and after it, each 0 … 1
+    """
+
+    digest: bytes
+    label: Label
+    source: str
+    actor: str
+    sender_domain: str
+    time: datetime
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One lesson with all that is needed to take it back exactly.
+
+    sample   the tokens taught (at most `bayes.counts.TAUGHT_TOKENS`), facts and grams
+    """
+
+    digest: bytes
+    label: Label
+    source: str
+    actor: str
+    sender_domain: str
+    time: datetime
+    effect: Effect
+    sample: Sample
+    texts: Texts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which lessons are meant: those that fit every condition that isn't None.
+
+    newest   of these, only so many that were learned last
+    """
+
+    digests: tuple[bytes, ...] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    source: str | None = None
+    actor: str | None = None
+    sender_domain: str | None = None
+    label: Label | None = None
+    newest: int | None = None
+
+
+class UnitOfWork(Protocol):
+    """One transaction on what was taught: nobody else changes it meanwhile.
+
+    `async with` it; what is not committed never happened. Anything here may raise
+    `StorageUnavailable`; nothing has changed then, and the same work may be tried again.
+    """
+
+    async def __aenter__(self) -> Self:
+        """Wait for other writers, then begin."""
+        ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """End; what was not committed is undone."""
+        ...
+
+    async def listed(self, selection: Selection) -> Sequence[LessonSummary]:
+        """Return the lessons that fit, in the order of learning."""
+        ...
+
+    async def lessons(self, digests: Sequence[bytes]) -> Mapping[bytes, Lesson]:
+        """Return those of these lessons that are in force, with what they taught."""
+        ...
+
+    async def model(self, ids: NDArray[np.int64]) -> Model:
+        """Return a model of its own that knows these tokens (distinct, any order) and no others."""
+        ...
+
+    async def settle(self, digests: Sequence[bytes]) -> int:
+        """Drop what waits for a review about these mails, as they are taught; return how many."""
+        ...
+
+    async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
+        """Write what the model learned and unlearned since `model`, with its lessons; then commit.
+
+        A digest may stand in both: first taken back, then learned anew.
+        """
+        ...
+
+
+class TrainingObserver(Protocol):
+    """Whom training tells of each lesson."""
+
+    def learned(self, label: Label, source: str, outcome: str, before: float, after: float) -> None:
+        """Tell of one lesson: outcome, and the probability of spam before and after it."""
+        ...
