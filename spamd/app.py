@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from spamd.clock import WallClock
 from spamd.errors import ConfigError
-from spamd.extraction.queue import Extractor
+from spamd.extraction.extractor import Extractor
 from spamd.feedback.report_address import ReportAddress
 from spamd.feedback.teacher import Teacher
 from spamd.ground import NoVerdicts, Periodic, Storage, WhenOpen

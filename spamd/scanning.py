@@ -1,7 +1,7 @@
 """The one way a message goes: bytes → features → evidence → verdict → report.
 
 `Scanner` is the plain use case (CPU work, no waiting); `ScanningInspector` is the same for the
-relay: it keeps the event loop free while a large message is taken apart, and remembers each report
+relay: it keeps the event loop free while a large message is read, and remembers each report
 so that a mail which a person moves later is trained on exactly what was scored.
 
 The model may change between two scans but not during one: features may be extracted elsewhere,
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from spamd.bayes.decision import Action, DecisionOptions, Verdict, decide, thresholds
 from spamd.bayes.model import CLASSIFIERS, Model
 from spamd.errors import Overloaded
-from spamd.extraction.queue import Extractor
+from spamd.extraction.extractor import Extractor
 from spamd.message.features import Features, extract
 from spamd.message.identity import CUT, new_id, with_rest
 from spamd.message.tokens.tokenizer import TokenizerOptions
@@ -28,10 +28,10 @@ if TYPE_CHECKING:  # a command that scans needs nothing else of the ports
 
 INLINE_BYTES = 16 * 1024
 """Up to this size features are extracted on the event loop: the worst that was found takes 25 ms.
-Larger messages go to a helper process: a thread would hold the interpreter lock all the same."""
+Larger ones go to an extraction worker: a thread would hold the interpreter lock all the same."""
 
 START_BYTES = 16 * 1024
-"""So much of the header, and of what follows, is judged of a message that gets no helper."""
+"""So much of the header, and of what follows, is judged of a message that gets no worker."""
 
 
 class ScanLog(Protocol):
@@ -146,11 +146,11 @@ class ScanningInspector:
 
     Args:
         scanner: judges.
-        extractor: takes heavy mail apart.
+        extractor: reads large messages.
         clock: measures how long a scan took.
         log: remembers each report.
-        observer: is told of mail that was judged by its start, or sent away.
-        defer: send mail away that gets no helper, instead of judging it by its start.
+        observer: is told of messages that were judged by their start, or deferred.
+        defer: defer a message that gets no worker, instead of judging it by its start.
     """
 
     def __init__(
@@ -191,12 +191,12 @@ class ScanningInspector:
         if size_bytes <= INLINE_BYTES:
             features = await _whole(self._scanner.extract(read(), arriving=True), rest)
         else:
-            features = await self._heavy(read, size_bytes, envelope.client.address, rest)
+            features = await self._large(read, size_bytes, envelope.client.address, rest)
         report = self._scanner.judge(features, started)
         self._log.record(report)
         return report
 
-    async def _heavy(
+    async def _large(
         self, read: Callable[[], bytes], size_bytes: int, client: str, rest: Callable[[], bytes]
     ) -> Features:
         try:

@@ -1,1 +1,1 @@
-"""Large messages, read by helper processes."""
+"""Large messages are read here: whose is next, and the processes that read them."""

@@ -1,10 +1,10 @@
-"""The process that takes heavy mail apart, so that no other mail waits for the interpreter lock.
+"""The process that reads large messages, so that no other waits for the interpreter lock.
 
-Started by `queue` as `python -m spamd.extraction.worker`. It reads frames from standard input:
+Started by `extractor` as `python -m spamd.extraction.worker`. It reads frames from standard input:
 first the options of the tokenizer, then message after message; for each it writes the features to
 standard output. It ends with its input, so it never outlives the daemon; signals that end the
-daemon are left to the daemon. It is nice to others: a light mail goes first where processors are
-few.
+daemon are left to the daemon. Small messages, read elsewhere, go first where
+processors are few.
 
 A frame is four bytes of length, the greatest first, and as many bytes of content. The content is
 pickled, which is safe between a process and the child it has made.
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from spamd.message.tokens.tokenizer import TokenizerOptions
 
 NICE = 5
-"""Enough that light mail wins each processor, and little enough that heavy mail gets on."""
+"""Enough that small messages go first, and little enough that large ones get on."""
 
 
 def framed(content: bytes) -> bytes:
-    """Return the head of a frame of that content."""
+    """Return the length that begins a frame of that content."""
     return len(content).to_bytes(4, "big")
 
 

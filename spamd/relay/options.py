@@ -35,7 +35,7 @@ class OnFault(StrEnum):
 
 
 class OnOverload(StrEnum):
-    """What happens to a heavy message that gets no helper process in time, or takes too long."""
+    """What happens to a large message that gets no worker in time, or takes too long."""
 
     START = "start"  # judged by its start
     DEFER = "defer"  # 451, the client tries again

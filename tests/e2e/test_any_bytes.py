@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spamd.bayes.decision import DecisionOptions
-from spamd.extraction.queue import Extractor
+from spamd.extraction.extractor import Extractor
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.scanning import Scanner, ScanningInspector
 from spamd.storage.corpus import corpus_tables

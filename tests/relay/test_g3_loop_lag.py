@@ -2,7 +2,7 @@
 
 What counts is the CPU time of our process between two ticks, since other programs may keep the
 processor from us. It includes that of our threads, which may hold the interpreter lock; not that of
-the helper processes, which hold nothing. A mail that looks bad is sent again.
+the extraction workers, which hold nothing. A mail that looks bad is sent again.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import pytest
 
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.model import BayesOptions, Model
-from spamd.extraction.queue import Extractor
+from spamd.extraction.extractor import Extractor
 from spamd.message.facts import SCHEMA
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.report import ScanReport
@@ -144,7 +144,7 @@ async def test_g3_no_large_mail_holds_the_event_loop(name: str, tmp_path: Path) 
         assert await there.longest_gap_s(wire(LARGE[name]())) < GAP_S
 
 
-async def test_g3_no_heavy_mail_holds_the_event_loop_or_goes_unscanned(tmp_path: Path) -> None:
+async def test_g3_no_large_mail_holds_the_event_loop_or_goes_unscanned(tmp_path: Path) -> None:
     async with door(tmp_path / "mail") as there:
         gaps = {
             name: await there.longest_gap_s(wire(content))

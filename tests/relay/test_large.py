@@ -6,7 +6,7 @@ import pytest
 
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.model import BayesOptions, Model
-from spamd.extraction.queue import Extractor
+from spamd.extraction.extractor import Extractor
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
 from spamd.message.tokens.tokenizer import TokenizerOptions
