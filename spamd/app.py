@@ -30,7 +30,7 @@ from spamd.observe.metrics import Metrics
 from spamd.ports import Job, Service
 from spamd.relay.listener import Relay
 from spamd.relay.options import OnOverload
-from spamd.relay.outbound.open_relay import Strangers
+from spamd.relay.outbound.open_relay import OpenRelayCheck
 from spamd.relay.ports import Inspector, ReportHandler
 from spamd.relay.sockets import unbound
 from spamd.sample import Label
@@ -218,7 +218,9 @@ class Application:
         jobs: list[Job] = [Opening(storage, self._door), LoopLag(self._metrics)]
         jobs += [WhenOpen(name=name, storage=storage, made=made) for name, made in work]
         if self._first:
-            jobs.append(Strangers(self._settings.relay, self._settings.next_hop, self.observer))
+            jobs.append(
+                OpenRelayCheck(self._settings.relay, self._settings.next_hop, self.observer)
+            )
         return jobs
 
     @property
@@ -260,7 +262,7 @@ class Application:
     def relay(self, sockets: Sequence[socket.socket]) -> Relay:
         """Return the relay with its inspector."""
         settings = self._settings
-        inspector, desk = self.judges()
+        inspector, reports = self.judges()
         return Relay(
             options=settings.relay,
             next_hop=settings.next_hop,
@@ -268,7 +270,7 @@ class Application:
             inspector=inspector,
             observer=self.observer,
             clock=self._clock,
-            desk=desk,
+            report_handler=reports,
             sockets=sockets,
         )
 
@@ -290,7 +292,7 @@ class Application:
         scanner.scan(FIRST)
         scans = storage.store.scans
         limits = settings.tokenizer.limits
-        desk = ReportAddress(settings.feedback, scans, self._teacher(), self._extract, limits)
+        reports = ReportAddress(settings.feedback, scans, self._teacher(), self._extract, limits)
         inspector = ScanningInspector(
             scanner,
             self.extractor,
@@ -299,7 +301,7 @@ class Application:
             self.observer,
             defer=settings.relay.on_overload is OnOverload.DEFER,
         )
-        return inspector, desk
+        return inspector, reports
 
     def feedback(self) -> "Feedback":
         """Return the watchers of all accounts."""

@@ -171,7 +171,7 @@ class WhenOpen:
 
 
 class NoVerdicts:
-    """Stands in as inspector and desk of the relay until the store is open."""
+    """Stands in as inspector and report handler of the relay until the store is open."""
 
     def __init__(self, settings: Settings, scanner: Scanner) -> None:
         self._reported = reported_as(settings.feedback)

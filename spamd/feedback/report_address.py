@@ -25,7 +25,7 @@ SOURCE = "address"
 
 
 class ReportAddress:
-    """The desk where reports are handed in (`relay.ports.ReportHandler`)."""
+    """Takes reports (`relay.ports.ReportHandler`)."""
 
     def __init__(
         self,

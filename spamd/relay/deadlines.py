@@ -13,23 +13,23 @@ from typing import Self
 from spamd.errors import DeadlineExceeded
 
 
-class Kennel:
-    """Wakes the watchdogs that are due; its timer is never later than the first of them."""
+class DeadlineTimer:
+    """Expires the deadlines that are due; its timer is never later than the first of them."""
 
-    __slots__ = ("_dogs", "_timer", "due")
+    __slots__ = ("_deadlines", "_timer", "due")
 
     def __init__(self) -> None:
-        self._dogs: set[Watchdog] = set()
+        self._deadlines: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
         self.due = inf
 
-    def enter(self, dog: "Watchdog") -> None:
-        """Look after a watchdog from now on."""
-        self._dogs.add(dog)
+    def add(self, deadline: "Deadline") -> None:
+        """Watch a deadline."""
+        self._deadlines.add(deadline)
 
-    def leave(self, dog: "Watchdog") -> None:
-        """Look after a watchdog no longer."""
-        self._dogs.discard(dog)
+    def remove(self, deadline: "Deadline") -> None:
+        """Watch a deadline no longer."""
+        self._deadlines.discard(deadline)
 
     def arm(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """Set the timer."""
@@ -48,69 +48,69 @@ class Kennel:
         self.stop()
         now = loop.time()
         try:
-            for dog in list(self._dogs):
-                if dog.deadline <= now:
-                    dog.wake()
+            for deadline in list(self._deadlines):
+                if deadline.due <= now:
+                    deadline.expire()
         finally:
-            due = min((dog.deadline for dog in self._dogs), default=inf)
+            due = min((deadline.due for deadline in self._deadlines), default=inf)
             if due < self.due:
                 self.arm(loop, due)
 
 
-class Watchdog:
-    """Calls `bark` once the deadline set last has passed; `calm` takes the deadline away."""
+class Deadline:
+    """Calls `on_expired` once the deadline set last has passed; `clear` takes the deadline away."""
 
-    __slots__ = ("_bark", "_inside", "_kennel", "_loop", "deadline")
+    __slots__ = ("_added", "_loop", "_on_expired", "_timer", "due")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, kennel: Kennel, bark: Callable[[], None]
+        self, loop: asyncio.AbstractEventLoop, timer: DeadlineTimer, on_expired: Callable[[], None]
     ) -> None:
         self._loop = loop
-        self._kennel = kennel
-        self._bark = bark
-        self._inside = False
-        self.deadline = inf
+        self._timer = timer
+        self._on_expired = on_expired
+        self._added = False
+        self.due = inf
 
-    def watch(self, timeout_s: float) -> None:
+    def set(self, timeout_s: float) -> None:
         """Set the deadline, in seconds from now; it replaces the one before."""
-        self.deadline = deadline = self._loop.time() + timeout_s
-        if not self._inside:
-            self._inside = True
-            self._kennel.enter(self)
-        if deadline < self._kennel.due:
-            self._kennel.arm(self._loop, deadline)
+        self.due = deadline = self._loop.time() + timeout_s
+        if not self._added:
+            self._added = True
+            self._timer.add(self)
+        if deadline < self._timer.due:
+            self._timer.arm(self._loop, deadline)
 
-    def calm(self) -> None:
+    def clear(self) -> None:
         """Take the deadline away; the timer stays and finds nothing to do."""
-        self.deadline = inf
+        self.due = inf
 
     def stop(self) -> None:
-        """Watch no more."""
-        self.deadline = inf
-        if self._inside:
-            self._inside = False
-            self._kennel.leave(self)
+        """Clear the deadline and leave the timer."""
+        self.due = inf
+        if self._added:
+            self._added = False
+            self._timer.remove(self)
 
-    def wake(self) -> None:
-        """Bark, for the deadline has passed."""
-        self.deadline = inf
-        self._bark()
+    def expire(self) -> None:
+        """Call `on_expired`, for the deadline has passed."""
+        self.due = inf
+        self._on_expired()
 
 
-class TimeLimit(Watchdog):
+class TimeLimit(Deadline):
     """A time limit on `with` blocks of one task, as `asyncio.timeout` is one.
 
     Raises:
         DeadlineExceeded: out of the block, when the time is up.
     """
 
-    __slots__ = ("_over", "_task", "_timeout_s")
+    __slots__ = ("_expired", "_task", "_timeout_s")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, kennel: Kennel) -> None:
-        super().__init__(loop, kennel, self._end)
+    def __init__(self, loop: asyncio.AbstractEventLoop, timer: DeadlineTimer) -> None:
+        super().__init__(loop, timer, self._cancel_task)
         self._task: asyncio.Task[object] | None = None
         self._timeout_s = 0.0
-        self._over = False
+        self._expired = False
 
     def of(self, timeout_s: float) -> Self:
         """Set the limit of the next block."""
@@ -119,19 +119,19 @@ class TimeLimit(Watchdog):
 
     def __enter__(self) -> None:
         """Begin to count."""
-        self._over = False
+        self._expired = False
         if self._task is None:
             self._task = asyncio.current_task(self._loop)
-        self.watch(self._timeout_s)
+        self.set(self._timeout_s)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop counting; a cancellation of our own becomes the error it stands for."""
-        self.deadline = inf
-        ours = self._over and self._task is not None and self._task.uncancel() <= 0
+        self.due = inf
+        ours = self._expired and self._task is not None and self._task.uncancel() <= 0
         if ours and kind is asyncio.CancelledError:
             raise DeadlineExceeded("time is up")
 
-    def _end(self) -> None:
-        self._over = True
+    def _cancel_task(self) -> None:
+        self._expired = True
         if self._task is not None:
             self._task.cancel()

@@ -4,7 +4,7 @@ The event loop is fair to sockets, not to people: a session with ten thousand co
 would work through all of them before anybody else is asked, and fifty of them one after the other.
 So a session does a little for itself, and for more it takes *turns* (a few commands, a block of a
 message, the beginning of a session, a message to be judged). In one round of the loop only
-`TURNS_A_ROUND` turns are taken, so that a round stays short whoever wants what; networks come by
+`TURNS_PER_ROUND` turns are taken, so that a round stays short whoever wants what; networks come by
 turns, and the connections of one network by turns.
 
 Nobody waits while there is no crowd: a turn that is free is taken at once.
@@ -15,8 +15,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
-TURNS_A_ROUND = 2
-"""Turns in one round of the event loop: a message passes about twenty rounds, each of them then
+TURNS_PER_ROUND = 2
+"""FairQueue in one round of the event loop: a message passes about twenty rounds, each of them then
 longer by two turns at most (0.1 ms each)."""
 
 HANDSHAKES = 4
@@ -44,12 +44,12 @@ class _Network:
         return bool(self._lanes[0] or self._lanes[1])
 
 
-class Turns:
+class FairQueue:
     """Hands out turns; a turn is a callback that is called when it has come."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, _Network] = OrderedDict()
-        self._left = TURNS_A_ROUND
+        self._left = TURNS_PER_ROUND
         self._armed = False
 
     def take(self, network: str, go: Callable[[], None], *, first: bool = False) -> bool:
@@ -93,7 +93,7 @@ class Turns:
 
     def _next_round(self) -> None:
         self._armed = False
-        self._left = TURNS_A_ROUND
+        self._left = TURNS_PER_ROUND
         while self._left > 0 and self._waiting:
             network, queue = self._waiting.popitem(last=False)
             go = queue.pop()
@@ -103,15 +103,15 @@ class Turns:
             go()
 
 
-class Handshakes:
+class HandshakeLimiter:
     """Lets each network shake hands a few times at once; the others of it wait."""
 
     def __init__(self) -> None:
-        self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._semaphores: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, network: str) -> asyncio.Semaphore:
         """Return what a connection of this network holds during its handshake."""
-        room = self._rooms.get(network)
-        if room is None:
-            room = self._rooms[network] = asyncio.Semaphore(HANDSHAKES)
-        return room
+        semaphore = self._semaphores.get(network)
+        if semaphore is None:
+            semaphore = self._semaphores[network] = asyncio.Semaphore(HANDSHAKES)
+        return semaphore

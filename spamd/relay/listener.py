@@ -16,14 +16,14 @@ from typing import Any
 from spamd.errors import ConfigError
 from spamd.ports import Clock
 from spamd.relay.content.spool import Budget
-from spamd.relay.deadlines import Kennel
-from spamd.relay.fair_queue import Handshakes, Turns
-from spamd.relay.inbound.client_limits import Visits
-from spamd.relay.inbound.connection_limiter import Door
-from spamd.relay.inbound.context import RelayContext, server_context
+from spamd.relay.deadlines import DeadlineTimer
+from spamd.relay.fair_queue import FairQueue, HandshakeLimiter
+from spamd.relay.inbound.client_limits import RecentClients
+from spamd.relay.inbound.connection_limiter import ConnectionLimiter
+from spamd.relay.inbound.context import RelayContext, server_tls_context
 from spamd.relay.inbound.session import RelaySession
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
-from spamd.relay.outbound.loops import refuse_ourselves
+from spamd.relay.outbound.loops import refuse_loops
 from spamd.relay.outbound.router import NextHops
 from spamd.relay.ports import Inspector, RelayObserver, ReportHandler
 from spamd.relay.smtp.replies import ShuttingDown
@@ -41,7 +41,7 @@ class Relay:
         inspector: judges each message.
         observer: is told what happens.
         clock: the time of day for trace fields.
-        desk: takes mail to the report addresses, where there are any.
+        report_handler: takes mail to the report addresses, where there are any.
         sockets: listening ones, one for each of `options.listeners`, when somebody else made them.
 
     Raises:
@@ -57,16 +57,16 @@ class Relay:
         inspector: Inspector,
         observer: RelayObserver,
         clock: Clock,
-        desk: ReportHandler | None = None,
+        report_handler: ReportHandler | None = None,
         sockets: Sequence[socket.socket] | None = None,
     ) -> None:
         hostname = options.hostname or socket.gethostname()
         self._options = options
         self._tls = tls
-        self._kennel = Kennel()
+        self._timer = DeadlineTimer()
         try:
-            next_hops = NextHops(next_hop, hostname, self._kennel, observer)
-            context = server_context(tls)
+            next_hops = NextHops(next_hop, hostname, self._timer, observer)
+            context = server_tls_context(tls)
         except ValueError as error:
             raise ConfigError(str(error)) from error
         if any(listener.tls for listener in options.listeners) and context is None:
@@ -74,7 +74,7 @@ class Relay:
         spool = options.spool_directory
         if spool and not os.access(f"{spool}/.", os.W_OK | os.X_OK):  # a file has no "."
             raise ConfigError(f"relay.spool_directory: no folder {spool} that may be written to")
-        refuse_ourselves(next_hops.urls, options.listeners, sockets)
+        refuse_loops(next_hops.urls, options.listeners, sockets)
         self._context = RelayContext(
             relay=options,
             next_hop=next_hop,
@@ -92,14 +92,14 @@ class Relay:
                 client_share=options.client_share,
                 max_message_bytes=options.max_message_bytes,
             ),
-            door=Door(options),
-            kennel=self._kennel,
-            visits=Visits(options),
-            turns=Turns(),
-            handshakes=Handshakes(),
+            limiter=ConnectionLimiter(options),
+            deadline_timer=self._timer,
+            recent_clients=RecentClients(options),
+            fair_queue=FairQueue(),
+            handshakes=HandshakeLimiter(),
             spawn=self._spawn,
-            context=context,
-            desk=desk,
+            tls_context=context,
+            report_handler=report_handler,
         )
         self._sockets = sockets
         self._servers: list[asyncio.Server] = []
@@ -117,7 +117,7 @@ class Relay:
             ConfigError: an address can't be listened on.
         """
         listeners = self._options.listeners
-        self._say_limit()
+        self._report_limit()
         owned = self._sockets is None
         sockets = open_sockets(listeners, 1)[0] if self._sockets is None else self._sockets
         ready = asyncio.Event()
@@ -138,21 +138,21 @@ class Relay:
             limit_s = self._options.drain_s if drain_s is None else drain_s
             _, late = await asyncio.wait(self._sessions, timeout=limit_s)
             for task in late:
-                self._sessions[task].last_words(ShuttingDown())  # or its client would wonder
+                self._sessions[task].close_with(ShuttingDown())  # or its client would wonder
                 task.cancel()
         self._stopped.set()
         if self._keeper is not None:
             await self._keeper
             self._keeper = None
-        self._kennel.stop()
+        self._timer.stop()
         self._context.budget.close()
         for path in self._paths:
             await asyncio.to_thread(Path(path).unlink, missing_ok=True)
 
-    def judge_by(self, inspector: Inspector, desk: ReportHandler) -> None:
+    def judge_by(self, inspector: Inspector, report_handler: ReportHandler) -> None:
         """Have mail judged and reports taken by others than before."""
         self._context.inspector = inspector
-        self._context.desk = desk
+        self._context.report_handler = report_handler
 
     def reload_tls(self) -> None:
         """Read our certificate again; sessions that are under way keep the old one.
@@ -161,13 +161,13 @@ class Relay:
             ConfigError: the new files can't be used; the old certificate stays.
         """
         try:
-            self._context.context = server_context(self._tls)
+            self._context.tls_context = server_tls_context(self._tls)
         except ValueError as error:
             raise ConfigError(str(error)) from error
 
-    def _say_limit(self) -> None:
+    def _report_limit(self) -> None:
         """Say it when fewer connections are possible than are set."""
-        allowed = self._context.door.max_connections
+        allowed = self._context.limiter.max_connections
         if allowed < self._options.max_connections:
             self._context.observer.happened(
                 "connections.limited", allowed=allowed, wanted=self._options.max_connections

@@ -12,7 +12,7 @@ from enum import StrEnum
 from spamd.relay.urls import Listener, parse_listener, parse_next_hop
 
 MIB = 1024 * 1024
-MAY_BE_ZERO = {
+ZERO_ALLOWED = {
     "workers",
     "max_connections_per_client",
     "max_connections_per_network",
@@ -175,7 +175,7 @@ class RelayOptions:
             raise ValueError("relay.listen, listen_tls and listen_lmtp are all empty")
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
-            least = 0 if name in MAY_BE_ZERO else 1e-3
+            least = 0 if name in ZERO_ALLOWED else 1e-3
             if isinstance(value, int | float) and not isinstance(value, bool) and value < least:
                 raise ValueError(f"relay.{name} must be above {int(least)}, not {value}")
         self._check_room()

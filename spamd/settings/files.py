@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spamd.errors import ConfigError
-from spamd.relay.inbound.context import server_context
-from spamd.relay.outbound.router import client_context
+from spamd.relay.inbound.context import server_tls_context
+from spamd.relay.outbound.router import client_tls_context
 from spamd.relay.urls import Scheme, parse_next_hop
 from spamd.storage.engine import look_at_file
 from spamd.wording import reason
@@ -29,7 +29,10 @@ Fault = tuple[str, str]
 
 def faults(settings: "Settings") -> Iterator[Fault]:
     """Yield each fault of a file or folder."""
-    for make in (partial(server_context, settings.tls), partial(client_context, settings.next_hop)):
+    for make in (
+        partial(server_tls_context, settings.tls),
+        partial(client_tls_context, settings.next_hop),
+    ):
         try:
             make()
         except ValueError as error:

@@ -70,20 +70,20 @@ class World:
     """A taught filter: its database, its scanner."""
 
     def __init__(self, database: Database) -> None:
-        self.desk = Desk(database, FixedClock())
-        self.scans = Scans(database, self.desk.clock)
+        self.report_handler = Desk(database, FixedClock())
+        self.scans = Scans(database, self.report_handler.clock)
         self.scanner = Scanner(
-            model=lambda: self.desk.resident.snapshot.model,
+            model=lambda: self.report_handler.resident.snapshot.model,
             decision=DecisionOptions(),
             tokenizer=TokenizerOptions(),
-            clock=self.desk.clock,
+            clock=self.report_handler.clock,
             key=b"0123456789abcdef",
             random=os.urandom,
         )
 
     async def rows(self) -> list[object]:
         """Return all that was taught, and what follows from it."""
-        database = self.desk.database
+        database = self.report_handler.database
         async with database.reading() as connection:
             grams = await corpus_tables.grams(connection)
             fusion = await corpus_tables.fusion(connection)
@@ -141,7 +141,7 @@ async def through(world: World, paths: Sequence[Path]) -> dict[bytes, Path]:
     taught: dict[bytes, Path] = {}
     waiting: list[Features] = []
     extractor = Extractor(TokenizerOptions(), wait_s=60, work_s=60)
-    clock, observer = world.desk.clock, FakeObserver()
+    clock, observer = world.report_handler.clock, FakeObserver()
     inspector = ScanningInspector(world.scanner, extractor, clock, world.scans, observer)
     async with ScriptedNextHop() as hop, relay(hop.url, real_inspector=inspector) as running:
         talk = await running.talk()
@@ -159,7 +159,7 @@ async def through(world: World, paths: Sequence[Path]) -> dict[bytes, Path]:
                 waiting.append(features)
             if len(waiting) == GROUP or path == paths[-1]:
                 with bounded("train", *(taught[each.digest] for each in waiting)):
-                    done = await world.desk.train((HAM, SPAM)[number % 2], *waiting)
+                    done = await world.report_handler.train((HAM, SPAM)[number % 2], *waiting)
                 assert set(done) <= {Result.LEARNED}
                 waiting.clear()
             await relayed(talk, hop, path, raw)
@@ -173,7 +173,9 @@ async def test_every_hostile_and_many_honest_mails_are_scanned_taught_relayed_an
 ) -> None:
     honest = [spread(files(folder), SAMPLE) for folder in (spamassassin_corpus, modern_corpus)]
     for number, path in enumerate(spread(files(spamassassin_corpus)[1:], BASE)):
-        await world.desk.train((HAM, SPAM)[number % 2], world.scanner.extract(path.read_bytes()))
+        await world.report_handler.train(
+            (HAM, SPAM)[number % 2], world.scanner.extract(path.read_bytes())
+        )
     before = await world.rows()
     taught = await through(world, [*files(hostile_corpus), *honest[0], *honest[1]])
     assert len(taught) > 1_200
@@ -182,6 +184,6 @@ async def test_every_hostile_and_many_honest_mails_are_scanned_taught_relayed_an
     for start in range(0, len(digests), GROUP):
         group = digests[start : start + GROUP]
         with bounded("forget", *(taught[digest] for digest in group)):
-            done = await world.desk.trainer.forget(group)
+            done = await world.report_handler.trainer.forget(group)
         assert {outcome.result for outcome in done} == {Result.FORGOTTEN}
     assert await world.rows() == before

@@ -21,7 +21,7 @@ from spamd.message.mime import calendar, charset, content_type, form, parser, tr
 from spamd.message.tokens import grams, hashing, headers, kinds, shape
 from spamd.relay.content import newlines, trace_fields
 from spamd.relay.content.data import stuffed, unstuffed
-from spamd.relay.smtp.commands import parse_path, understood
+from spamd.relay.smtp.commands import parse_path, without_unsupported
 
 from . import linear
 from .helpers import mail
@@ -296,7 +296,9 @@ FUNCTIONS: dict[str, Work] = {
     "relay.normalized": _encoded(lambda data: list(newlines.normalized([data]))),
     "relay.stuffed": _encoded(lambda data: unstuffed(stuffed(data))),
     "relay.parse_path": _encoded(lambda data: [parse_path(b"FROM:<" + data), parse_path(data)]),
-    "relay.understood": _encoded(lambda data: understood(b"FROM:<a> " + data, ())),
+    "relay.without_unsupported": _encoded(
+        lambda data: without_unsupported(b"FROM:<a> " + data, ())
+    ),
 }
 FUNCTIONS |= {
     f"features.extract, {place}": unaware(place)

@@ -17,8 +17,8 @@ with atheris.instrument_imports(include=["spamd.relay"]):
     from spamd.errors import SpamdError
     from spamd.message.envelope import Client
     from spamd.relay.content.outgoing import Outgoing
-    from spamd.relay.content.spool import Budget, Letter
-    from spamd.relay.deadlines import Kennel
+    from spamd.relay.content.spool import Budget, SpooledMessage
+    from spamd.relay.deadlines import DeadlineTimer
     from spamd.relay.options import NextHopOptions
     from spamd.relay.outbound.smtp import SmtpSession
     from spamd.relay.urls import parse_next_hop
@@ -90,25 +90,25 @@ async def dialogue(data: bytes) -> None:
         NextHopOptions(url="smtp://192.0.2.1"),
         "mx.test",
         None,
-        Kennel(),
+        DeadlineTimer(),
     )
     wire = session._wire
     peer = Peer(data[1:].split(b"\x00"), wire)
     wire.connection_made(peer.transport)
-    letter = Letter(
+    message = SpooledMessage(
         Budget(memory_bytes=10**6, spool_bytes=10**6, spool_above_bytes=10**5).share("")
     )
-    letter.append(b"Subject: x\r\n\r\nwords\r\n")
+    message.append(b"Subject: x\r\n\r\nwords\r\n")
     recipients = (b"a@y.test", b"b@y.test") if lmtp else (b"a@y.test",)
     try:
         async with asyncio.timeout(20):
             peer.feed()
-            await wire.greeting(10)
+            await wire.banner(10)
             answer = await session.greet(CLIENT, extended=True)
             answer = await session.mail(b"FROM:<a@x.test>", CLIENT)
             for each in recipients:
                 answer = await session.rcpt(b"TO:<" + each + b">", None)
-            outgoing = Outgoing(head=b"X: y\r\n", letter=letter, start=0, sender=b"", junk=False)
+            outgoing = Outgoing(head=b"X: y\r\n", message=message, start=0, sender=b"", junk=False)
             replies = await session.deliver(outgoing, recipients, 10)
             assert len(replies) == len(recipients)
             for answer in replies:
@@ -119,7 +119,7 @@ async def dialogue(data: bytes) -> None:
         assert not session.usable or not peer.transport.closed
     finally:
         session.abort()
-        letter.close()
+        message.close()
     await asyncio.sleep(0)
 
 

@@ -96,7 +96,7 @@ class TakesAll:
     async def deliver(
         self, outgoing: Outgoing, recipients: Sequence[bytes], timeout_s: float
     ) -> list[Reply]:
-        self.messages.append(outgoing.head + b"".join(outgoing.letter.blocks(outgoing.start)))
+        self.messages.append(outgoing.head + b"".join(outgoing.message.blocks(outgoing.start)))
         return [OK] * (len(recipients) if self.lmtp else 1)
 
     def close(self) -> None:

@@ -302,7 +302,7 @@ async def relay(
     next_hop: Mapping[str, object] | None = None,
     tls: TlsOptions | None = None,
     real_inspector: Inspector | None = None,
-    desk: ReportHandler | None = None,
+    report_handler: ReportHandler | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a relay in front of `url`; options are those of the section `relay`."""
@@ -315,7 +315,7 @@ async def relay(
         inspector=real_inspector or fake,
         observer=observer,
         clock=FakeClock(),
-        desk=desk,
+        report_handler=report_handler,
     )
     await service.start()
     running = Running(service, fake, observer)

@@ -625,7 +625,7 @@ async def test_smtp_d24_the_next_hop_is_kept_awake_from_the_first_chunk_to_the_l
         assert await talk.say(b"BDAT 0 LAST") == QUEUED
         await talk.say(b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>", b"BDAT 0", b"RSET")
         (session,) = running.relay._sessions.values()
-        assert session._heart.deadline == inf
+        assert session._keepalive.due == inf
 
 
 async def test_smtp_d24_a_next_hop_that_drops_all_the_same_is_451() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from spamd.errors import BareNewline, MessageTooLarge
 from spamd.relay.content.data import (
     END_OF_DATA,
-    ChunkIntake,
-    DataIntake,
+    BdatReader,
+    DataReader,
     unstuffed,
     unstuffed_blocks,
 )
@@ -47,7 +47,7 @@ async def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
     stream = body + END_OF_DATA + behind
     found = (b"\r\n" + stream).index(END_OF_DATA)
     rest = None
-    intake = DataIntake(budget().share(""), 10_000)
+    intake = DataReader(budget().share(""), 10_000)
     left = b""
     for block in cut(stream, sizes):
         if rest is None:
@@ -56,7 +56,7 @@ async def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
             left += block
     assert rest is not None
     assert rest + left == (b"\r\n" + stream)[found + 5 :]
-    letter = intake._letter
+    letter = intake._message
     await letter.settled()
     stored = b"".join(letter.blocks())
     assert stored == stream[:found]
@@ -113,19 +113,19 @@ def test_unstuffing_in_blocks_is_unstuffing(body: bytes, sizes: list[int]) -> No
 async def test_chunks_become_the_same_message_however_they_are_cut(
     body: bytes, sizes: list[int]
 ) -> None:
-    intake = ChunkIntake(budget().share(""), 10_000)
+    intake = BdatReader(budget().share(""), 10_000)
     for block in cut(body, sizes):
         intake.feed(block)
     intake.last()
-    await intake._letter.settled()
-    stored = b"".join(intake._letter.blocks())
+    await intake._message.settled()
+    stored = b"".join(intake._message.blocks())
     meant = body
     if body.endswith(b"\r"):
         meant += b"\n"
     elif body and not body.endswith(b"\r\n"):
         meant += b"\r\n"
     assert unstuffed(stored) == meant
-    assert intake._letter.dotted or unstuffed(stored) == stored
+    assert intake._message.dotted or unstuffed(stored) == stored
     assert END_OF_DATA not in b"\r\n" + stored
     intake.close()
 
@@ -133,7 +133,7 @@ async def test_chunks_become_the_same_message_however_they_are_cut(
 @given(body=SIGNS)
 async def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
     shared = budget()
-    intake = DataIntake(shared.share(""), 10_000)
+    intake = DataReader(shared.share(""), 10_000)
     intake.feed(body + END_OF_DATA)
     try:
         letter = await intake.finish(BareNewlines.NORMALIZE)
@@ -148,7 +148,7 @@ async def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
 @pytest.mark.parametrize("size", [101, 200, 5000])
 async def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
     shared = budget()
-    intake = DataIntake(shared.share(""), 100)
+    intake = DataReader(shared.share(""), 100)
     intake.feed(b"x" * size + END_OF_DATA)
     with pytest.raises(MessageTooLarge):
         await intake.finish(BareNewlines.REJECT)
@@ -156,7 +156,7 @@ async def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
 
 
 async def test_bare_newlines_are_refused_when_so_set() -> None:
-    intake = DataIntake(budget().share(""), 10_000)
+    intake = DataReader(budget().share(""), 10_000)
     intake.feed(b"one\ntwo" + END_OF_DATA)
     with pytest.raises(BareNewline):
         await intake.finish(BareNewlines.REJECT)

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from spamd.relay.fair_queue import TURNS_A_ROUND, Turns
-from spamd.relay.inbound.client_limits import VISITS_UNHURRIED, Visits
-from spamd.relay.inbound.connection import COMMANDS_A_TURN
-from spamd.relay.inbound.line_buffer import READS_UNHURRIED, Inbox
+from spamd.relay.fair_queue import TURNS_PER_ROUND, FairQueue
+from spamd.relay.inbound.client_limits import FRUITLESS_UNDELAYED, RecentClients
+from spamd.relay.inbound.connection import COMMANDS_PER_TURN
+from spamd.relay.inbound.line_buffer import FREE_SMALL_READS, LineBuffer
 from spamd.relay.inbound.session import RelaySession
 from spamd.relay.options import RelayOptions
 from spamd.relay.smtp.replies import Reply
@@ -123,7 +123,7 @@ async def test_k1_no_session_works_through_what_it_has_in_one_go(
             group.create_task(flood(running, head, body, 100 * len(body)))
     assert rounds.replies >= 100 * clients
     # What is done by turns, and the first commands of sessions that begin in the same round.
-    assert rounds.longest <= (2 * TURNS_A_ROUND + clients) * COMMANDS_A_TURN
+    assert rounds.longest <= (2 * TURNS_PER_ROUND + clients) * COMMANDS_PER_TURN
 
 
 @pytest.mark.parametrize("kind", FLOODS)
@@ -191,8 +191,8 @@ async def test_k1_commands_without_a_mail_wait_from_the_21st_on() -> None:
 async def test_k1_who_comes_again_and_again_without_mail_waits_for_the_greeting() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, command_delay_s=60) as running:
         now = asyncio.get_running_loop().time()
-        for _ in range(VISITS_UNHURRIED + 100):
-            running.relay._context.visits.note("127.0.0.1", now)
+        for _ in range(FRUITLESS_UNDELAYED + 100):
+            running.relay._context.recent_clients.note_fruitless("127.0.0.1", now)
         talk = await running.talk(greeting=False)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
@@ -202,18 +202,18 @@ async def test_k1_who_comes_again_and_again_without_mail_waits_for_the_greeting(
 
 
 def test_k1_visits_without_mail_are_forgotten() -> None:
-    visits = Visits(RelayOptions(command_delay_s=1))
-    for _ in range(VISITS_UNHURRIED):
-        visits.note("192.0.2.1", 0.0)
-    assert visits.delay_s("192.0.2.1", 0.0) == 0
+    recent_clients = RecentClients(RelayOptions(command_delay_s=1))
+    for _ in range(FRUITLESS_UNDELAYED):
+        recent_clients.note_fruitless("192.0.2.1", 0.0)
+    assert recent_clients.delay_s("192.0.2.1", 0.0) == 0
     for _ in range(1_000):
-        visits.note("192.0.2.1", 0.0)
-    assert visits.delay_s("192.0.2.1", 0.0) == 5
-    assert visits.delay_s("192.0.2.2", 0.0) == 0
-    assert visits.delay_s("192.0.2.1", 60.0) == 0
+        recent_clients.note_fruitless("192.0.2.1", 0.0)
+    assert recent_clients.delay_s("192.0.2.1", 0.0) == 5
+    assert recent_clients.delay_s("192.0.2.2", 0.0) == 0
+    assert recent_clients.delay_s("192.0.2.1", 60.0) == 0
     for number in range(20_000):
-        visits.note(f"client {number}", 100.0 + number)
-    assert len(visits._seen) <= 10_000
+        recent_clients.note_fruitless(f"client {number}", 100.0 + number)
+    assert len(recent_clients._seen) <= 10_000
 
 
 async def test_k1_chunks_that_come_in_one_piece_are_read_no_faster_than_they_are_done() -> None:
@@ -224,8 +224,8 @@ async def test_k1_chunks_that_come_in_one_piece_are_read_no_faster_than_they_are
         most = 0
         while not sending.done():
             await asyncio.sleep(0)
-            most = max(most, len(session.inbox._buffer))
-            if session.inbox._reads > 100:
+            most = max(most, len(session.buffer._buffer))
+            if session.buffer._reads > 100:
                 break
         sending.cancel()
         with suppress(asyncio.CancelledError):
@@ -253,25 +253,25 @@ class FakeTransport:
 @pytest.mark.parametrize("sink", [True, False])
 async def test_k1_octets_one_by_one_are_left_to_gather(sink: bool) -> None:  # noqa: FBT001 - a case
     transport = FakeTransport()
-    inbox = Inbox(asyncio.get_running_loop(), lambda _: True)
-    inbox.set_transport(cast("asyncio.Transport", transport))
+    buffer = LineBuffer(asyncio.get_running_loop(), lambda _: True)
+    buffer.set_transport(cast("asyncio.Transport", transport))
     if sink:
-        inbox.pour(lambda _: None)
-    for number in range(READS_UNHURRIED + 1):
+        buffer.divert(lambda _: None)
+    for number in range(FREE_SMALL_READS + 1):
         assert transport.reading, number
-        inbox.feed_data(b"x")
+        buffer.feed_data(b"x")
     assert not transport.reading
     async with asyncio.timeout(WAIT_S):
         while not transport.reading:  # noqa: ASYNC110 - a timer of the loop's sets it
             await asyncio.sleep(0)
-    inbox.mail_came()
-    inbox.feed_data(b"x")
+    buffer.message_received()
+    buffer.feed_data(b"x")
     assert transport.reading
 
 
 async def test_k1_networks_come_by_turns_and_so_do_their_connections() -> None:
-    turns, order = Turns(), list[str]()
-    for _ in range(TURNS_A_ROUND):
+    turns, order = FairQueue(), list[str]()
+    for _ in range(TURNS_PER_ROUND):
         assert turns.take("free", lambda: None)
     for number in range(6):
         turns.take("many", partial(order.append, f"many {number}"))
@@ -284,7 +284,7 @@ async def test_k1_networks_come_by_turns_and_so_do_their_connections() -> None:
 
 
 async def test_k1_a_round_has_so_many_turns_and_no_more() -> None:
-    turns, taken = Turns(), list[int]()
+    turns, taken = FairQueue(), list[int]()
     for number in range(20):
         if turns.take("a", partial(taken.append, number)):
             taken.append(number)
@@ -293,7 +293,7 @@ async def test_k1_a_round_has_so_many_turns_and_no_more() -> None:
         before = len(taken)
         await asyncio.sleep(0)
         longest = max(longest, len(taken) - before)
-    assert longest == TURNS_A_ROUND
+    assert longest == TURNS_PER_ROUND
     assert taken == list(range(20))
 
 

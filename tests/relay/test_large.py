@@ -10,7 +10,7 @@ from spamd.extraction.extractor import Extractor
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
 from spamd.message.tokens.tokenizer import TokenizerOptions
-from spamd.relay.content.spool import Budget, Letter
+from spamd.relay.content.spool import Budget, SpooledMessage
 from spamd.relay.inbound.delivery import start_of
 from spamd.report import ScanReport
 from spamd.scanning import Scanner, ScanningInspector
@@ -93,7 +93,7 @@ def same(one: Features, other: Features) -> None:
 @pytest.mark.parametrize("limit", [1, 5, 6, 100, 101, 5_000])
 async def test_of_a_spooled_message_more_is_read_than_is_looked_at(limit: int) -> None:
     for content in (b"a\n" * 1_000, b".\n" * 1_000, b"\n" * 1_000, b"z" * 999 + b"\n"):
-        letter = Letter(
+        letter = SpooledMessage(
             Budget(memory_bytes=0, spool_bytes=MIB, spool_above_bytes=0, directory="").share("")
         )
         letter.append(wire(content))

@@ -6,42 +6,44 @@ import tracemalloc
 
 import pytest
 
-from spamd.relay.content.data import ChunkIntake
-from spamd.relay.content.spool import Budget, Letter
-from spamd.relay.inbound.connection_limiter import Door
+from spamd.relay.content.data import BdatReader
+from spamd.relay.content.spool import Budget, SpooledMessage
+from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import MIB, RelayOptions
 from tests.relay.peers import LETTER, ScriptedNextHop, relay
 
 
 def test_k13_one_network_has_no_more_places_than_its_share() -> None:
-    door = Door(RelayOptions(max_connections_per_client=2, max_connections_per_network=5))
-    tickets = [door.enter(f"192.0.2.{number // 2}") for number in range(6)]
-    assert [ticket is not None for ticket in tickets] == [True] * 5 + [False]
-    assert door.enter("192.0.3.1") is not None
-    assert tickets[0] is not None
-    door.leave(tickets[0])
-    assert door.enter("192.0.2.200") is not None
-    assert door.enter("192.0.2.201") is None
-    sites = [door.enter(f"2001:db8:0:{number}::1") for number in range(6)]
+    limiter = ConnectionLimiter(
+        RelayOptions(max_connections_per_client=2, max_connections_per_network=5)
+    )
+    slots = [limiter.acquire(f"192.0.2.{number // 2}") for number in range(6)]
+    assert [slot is not None for slot in slots] == [True] * 5 + [False]
+    assert limiter.acquire("192.0.3.1") is not None
+    assert slots[0] is not None
+    limiter.release(slots[0])
+    assert limiter.acquire("192.0.2.200") is not None
+    assert limiter.acquire("192.0.2.201") is None
+    sites = [limiter.acquire(f"2001:db8:0:{number}::1") for number in range(6)]
     assert [site is not None for site in sites] == [True] * 5 + [False]
-    assert door.enter("2001:db8:1::1") is not None
+    assert limiter.acquire("2001:db8:1::1") is not None
 
 
 def test_k13_who_was_refused_is_not_remembered() -> None:
-    door = Door(RelayOptions(max_connections_per_network=1))
-    ticket = door.enter("192.0.2.1")
-    assert ticket is not None
+    limiter = ConnectionLimiter(RelayOptions(max_connections_per_network=1))
+    slot = limiter.acquire("192.0.2.1")
+    assert slot is not None
     for number in range(2, 200):
-        assert door.enter(f"192.0.2.{number}") is None
-    door.leave(ticket)
-    assert not door._inside
+        assert limiter.acquire(f"192.0.2.{number}") is None
+    limiter.release(slot)
+    assert not limiter._open
 
 
 def test_k13_a_network_holds_its_share_of_memory_and_disk_and_no_more() -> None:
     budget = Budget(
         memory_bytes=1_000, spool_bytes=10_000, spool_above_bytes=200, client_share=0.25
     )
-    letters = [Letter(budget.share("192.0.2")) for _ in range(30)]
+    letters = [SpooledMessage(budget.share("192.0.2")) for _ in range(30)]
     held = 0
     for letter in letters:
         try:
@@ -50,7 +52,7 @@ def test_k13_a_network_holds_its_share_of_memory_and_disk_and_no_more() -> None:
             break
         held += 100
     assert held == 250 // 100 * 100 + 2_500
-    other = Letter(budget.share("198.51.100"))
+    other = SpooledMessage(budget.share("198.51.100"))
     other.append(b"x" * 200)
     assert not other.spooled
     for letter in (*letters, other):
@@ -68,7 +70,7 @@ def test_k13_a_share_holds_one_message_however_small_it_is() -> None:
         client_share=0.01,
         max_message_bytes=900,
     )
-    letter = Letter(budget.share("192.0.2"))
+    letter = SpooledMessage(budget.share("192.0.2"))
     letter.append(b"x" * 900)
     letter.close()
 
@@ -99,7 +101,7 @@ async def test_k13_one_network_does_not_fill_the_spool_of_the_others() -> None:
 
 def test_k13_chunks_of_two_octets_take_about_their_size() -> None:
     budget = Budget(memory_bytes=MIB, spool_bytes=MIB, spool_above_bytes=MIB)
-    intake = ChunkIntake(budget.share(""), MIB)
+    intake = BdatReader(budget.share(""), MIB)
     tracemalloc.start()
     try:
         for _ in range(100_000):
@@ -109,7 +111,7 @@ def test_k13_chunks_of_two_octets_take_about_their_size() -> None:
         tracemalloc.stop()
     assert taken < 2 * 200_000
     intake.last()
-    assert intake._letter.whole() == b"xy" * 100_000 + b"\r\n"
+    assert intake._message.whole() == b"xy" * 100_000 + b"\r\n"
     intake.close()
 
 
@@ -117,7 +119,7 @@ def test_k13_no_more_connections_are_let_in_than_files_can_be_open() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 400), hard))
     try:
-        assert Door(RelayOptions()).max_connections == 100
+        assert ConnectionLimiter(RelayOptions()).max_connections == 100
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

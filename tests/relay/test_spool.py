@@ -11,7 +11,7 @@ from typing import IO, Any
 import pytest
 
 from spamd.message.envelope import Envelope
-from spamd.relay.content.spool import BLOCK, Budget, Letter
+from spamd.relay.content.spool import BLOCK, Budget, SpooledMessage
 from spamd.relay.options import BareNewlines
 from spamd.report import ScanReport
 from tests.fakes import FakeInspector
@@ -122,7 +122,7 @@ async def test_i7_what_waits_for_a_slow_disk_is_bounded_and_comes_in_order(
 ) -> None:
     watched.gate.clear()
     budget = Budget(memory_bytes=MIB, spool_bytes=64 * MIB, spool_above_bytes=MIB)
-    letter = Letter(budget.share(""))
+    letter = SpooledMessage(budget.share(""))
     pieces = [bytes([number]) * (BLOCK // 3) for number in range(60)]
     taken = []
     for piece in pieces:

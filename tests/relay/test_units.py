@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spamd.message.envelope import Client
-from spamd.relay.content.spool import Budget, Letter
+from spamd.relay.content.spool import Budget, SpooledMessage
 from spamd.relay.content.trace_fields import date
-from spamd.relay.inbound.connection_limiter import Door
+from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import RelayOptions
 from spamd.relay.smtp.client_identity import (
     from_xtext,
@@ -22,7 +22,7 @@ from spamd.relay.smtp.client_identity import (
     proxy_header,
     xtext,
 )
-from spamd.relay.smtp.commands import parse_path, understood
+from spamd.relay.smtp.commands import parse_path, without_unsupported
 from spamd.relay.smtp.replies import SpoolFull
 from tests.relay.peers import ScriptedNextHop, relay
 
@@ -85,36 +85,38 @@ def test_our_dates_are_those_of_the_library(moment: datetime) -> None:
 @given(argument=st.binary(max_size=60))
 def test_any_argument_can_be_read(argument: bytes) -> None:
     parse_path(argument)
-    assert understood(argument, None) == argument
-    understood(argument, {b"DSN"})
+    assert without_unsupported(argument, None) == argument
+    without_unsupported(argument, {b"DSN"})
 
 
 def test_blanks_before_a_parameter_are_passed_over_once() -> None:
     argument = (
         b"FROM:<a@x.test>" + b" " * 1_000_000
     )  # from each of them to the end would take hours
-    assert understood(argument + b"=x", ()) == argument + b"=x"
-    assert understood(argument + b"SIZE=9", ()) == b"FROM:<a@x.test>"
+    assert without_unsupported(argument + b"=x", ()) == argument + b"=x"
+    assert without_unsupported(argument + b"SIZE=9", ()) == b"FROM:<a@x.test>"
 
 
 def test_a_site_of_ipv6_is_one_client() -> None:
-    door = Door(RelayOptions(max_connections_per_client=1))
-    ticket = door.enter("2001:db8::1")
-    assert ticket == "2001:db8::/64"
-    assert door.enter("2001:db8::2") is None
-    assert door.enter("2001:db8:0:1::1") is not None
-    door.leave(ticket)
-    assert door.enter("2001:db8::2") == ticket
+    limiter = ConnectionLimiter(RelayOptions(max_connections_per_client=1))
+    slot = limiter.acquire("2001:db8::1")
+    assert slot == "2001:db8::/64"
+    assert limiter.acquire("2001:db8::2") is None
+    assert limiter.acquire("2001:db8:0:1::1") is not None
+    limiter.release(slot)
+    assert limiter.acquire("2001:db8::2") == slot
 
 
 def test_a_trusted_client_is_not_counted_for_itself() -> None:
-    door = Door(RelayOptions(max_connections_per_client=1, trusted_networks=("192.0.2.0/24",)))
-    assert [door.enter("192.0.2.1") for _ in range(3)] == ["", "", ""]
+    limiter = ConnectionLimiter(
+        RelayOptions(max_connections_per_client=1, trusted_networks=("192.0.2.0/24",))
+    )
+    assert [limiter.acquire("192.0.2.1") for _ in range(3)] == ["", "", ""]
 
 
 async def test_a_folder_that_takes_no_files_is_a_full_spool() -> None:
     budget = Budget(memory_bytes=10, spool_bytes=100, spool_above_bytes=10, directory="/no/such")
-    letter = Letter(budget.share(""))
+    letter = SpooledMessage(budget.share(""))
     letter.append(b"x" * 20)
     with pytest.raises(SpoolFull):
         await letter.settled()
@@ -127,7 +129,7 @@ async def test_a_folder_that_takes_no_files_is_a_full_spool() -> None:
 
 async def test_a_disk_that_is_full_is_a_full_spool() -> None:
     budget = Budget(memory_bytes=10, spool_bytes=100, spool_above_bytes=10)
-    letter = Letter(budget.share(""))
+    letter = SpooledMessage(budget.share(""))
     letter.append(b"x" * 20)
     await letter.settled()
     assert letter._file is not None

@@ -10,9 +10,9 @@ import typer
 
 from spamd.cli.commands.feedback import Quiet, service
 from spamd.cli.exits import Exit
+from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import json_line, line
 from spamd.cli.session import Session, awaited, session
-from spamd.cli.strangers import NEXT_HOP_S, stranger_words
 from spamd.errors import ConfigError, TemporaryError
 from spamd.observe.text import printable
 
@@ -89,7 +89,7 @@ async def _examine(
 
     for finding in _rights(here):
         tell(finding)
-    async for finding in _strangers(here):
+    async for finding in _open_relay(here):
         tell(finding)
     try:
         async with opened(here) as store:
@@ -134,29 +134,29 @@ def _rights(here: Session) -> "Iterator[Finding]":
     )
 
 
-async def _strangers(here: Session) -> "AsyncIterator[Finding]":
-    """Play the stranger who wants to send elsewhere, where strangers can reach us."""
+async def _open_relay(here: Session) -> "AsyncIterator[Finding]":
+    """Check whether a next hop is an open relay, where unknown clients can reach us."""
     from spamd.feedback.doctor.steps import Finding, State
     from spamd.relay.outbound.open_relay import (
-        Door,
-        ask_all,
-        reached_by_strangers,
+        Relaying,
+        probe_all,
+        reachable_from_outside,
         trusts_everybody,
     )
 
     relay = here.settings.relay
-    if reached_by_strangers(relay) and trusts_everybody(relay):
+    if reachable_from_outside(relay) and trusts_everybody(relay):
         yield Finding(
-            step="strangers",
+            step="open relay",
             state=State.WARNING,
             seen="relay.trusted_networks holds everybody: anyone may say who he is",
             cure="name the proxies only",
         )
-    states = {Door.CLOSED: State.FINE, Door.UNTOLD: State.BROKEN}
-    async for seen in ask_all(relay, here.settings.next_hop, within_s=NEXT_HOP_S):
-        said, cure = stranger_words(seen)
-        state = states.get(seen.door, State.WARNING)
-        yield Finding(step="strangers", state=state, seen=said, cure=cure)
+    states = {Relaying.CLOSED: State.FINE, Relaying.NOT_IDENTIFIED: State.BROKEN}
+    async for seen in probe_all(relay, here.settings.next_hop, within_s=PROBE_TIMEOUT_S):
+        said, cure = relaying_in_words(seen)
+        state = states.get(seen.relaying, State.WARNING)
+        yield Finding(step="open relay", state=state, seen=said, cure=cure)
 
 
 def _name(user: int) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd.cli.commands.train import advices
+from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import counted, json_line, line, show
 from spamd.cli.session import Session, awaited, session
-from spamd.cli.strangers import NEXT_HOP_S, stranger_words
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from spamd.bayes.counts import Totals
     from spamd.feedback.ports import Held, LeaseHolder, Parked, WatchedAccount
-    from spamd.relay.outbound.open_relay import Seen
+    from spamd.relay.outbound.open_relay import ProbeResult
     from spamd.settings import Settings
     from spamd.storage.corpus.journal import Summary
     from spamd.training.ports import LessonSummary
@@ -41,7 +41,7 @@ class State:
     parked: "Sequence[Parked]"
     accounts: "Sequence[WatchedAccount]"
     watcher: "LeaseHolder | None"
-    next_hops: "Sequence[Seen]"
+    next_hops: "Sequence[ProbeResult]"
 
 
 def status(
@@ -68,10 +68,10 @@ def status(
 async def _state(here: Session) -> State:
     from spamd.cli.opened import opened
     from spamd.feedback.account_state import LEASE
-    from spamd.relay.outbound.open_relay import ask_all
+    from spamd.relay.outbound.open_relay import probe_all
 
     settings = here.settings
-    asked = ask_all(settings.relay, settings.next_hop, within_s=NEXT_HOP_S)
+    asked = probe_all(settings.relay, settings.next_hop, within_s=PROBE_TIMEOUT_S)
     async with opened(here) as store:
         return State(
             database=store.database.shown,
@@ -135,7 +135,7 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
         "parked": len(state.parked),
         "watched_by": state.watcher.holder if state.watcher else None,
         "accounts": [_account(one) for one in state.accounts],
-        "strangers": {seen.next_hop: str(seen.door) for seen in state.next_hops},
+        "open_relay": {seen.next_hop: str(seen.relaying) for seen in state.next_hops},
         "advice": advices(totals, settings),
     }
 
@@ -166,8 +166,8 @@ def _print(state: State, settings: "Settings") -> None:
     if settings.feedback.accounts:
         _print_accounts(state)
     for seen in state.next_hops:
-        said, cure = stranger_words(seen)
-        line(f"strangers    {said}")
+        said, cure = relaying_in_words(seen)
+        line(f"open relay   {said}")
         if cure:
             line(f"             {cure}")
     if state.last:

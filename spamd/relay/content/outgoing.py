@@ -9,22 +9,22 @@ from itertools import chain
 
 from spamd.message.markup import fields_start
 from spamd.relay.content.data import unstuffed_blocks
-from spamd.relay.content.spool import Letter
+from spamd.relay.content.spool import SpooledMessage
 
 
 @dataclass(slots=True, kw_only=True)
 class Outgoing:
     """What goes to the next hop.
 
-    head     our fields and the header section of the letter without those that claim to be ours
-    letter   the message as it came
-    start    where in the letter the rest begins
+    head     our fields and the header section of the message without those that claim to be ours
+    message   the message as it came
+    start    where in the message the rest begins
     sender   for a Maildir's Return-Path
     junk     the verdict says spam and the action tags it: a Maildir files it apart
     """
 
     head: bytes
-    letter: Letter
+    message: SpooledMessage
     start: int
     sender: bytes
     junk: bool
@@ -32,15 +32,15 @@ class Outgoing:
     @property
     def whole(self) -> bytes | None:
         """Return the wire form with its final dot in one piece, None when it lies on disk."""
-        if self.letter.spooled:
+        if self.message.spooled:
             return None
-        rest = self.letter.whole()
+        rest = self.message.whole()
         return b"".join((self.head, rest[self.start :] if self.start else rest, b".\r\n"))
 
     async def blocks(self) -> AsyncIterator[bytes]:
         """Yield the wire form without its final dot."""
         yield self.head
-        async for block in self.letter.read(self.start):
+        async for block in self.message.read(self.start):
             yield block
 
     def plain_blocks(self) -> Iterator[bytes]:
@@ -48,4 +48,4 @@ class Outgoing:
         top = fields_start(self.head)  # behind an mbox line, which no other line may stand before
         trace = b"Return-Path: <" + self.sender + b">\r\n"
         head = self.head[:top] + trace + self.head[top:]
-        return unstuffed_blocks(chain((head,), self.letter.blocks(self.start)))
+        return unstuffed_blocks(chain((head,), self.message.blocks(self.start)))

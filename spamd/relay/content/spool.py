@@ -1,11 +1,11 @@
 """Where the bytes of a message are while we have them: in memory, on disk above a size.
 
-A `Letter` holds one message as it goes over the wire (dot-stuffed, without the final dot). It lies
-in memory until it is larger than `spool_above_bytes` or the worker's memory budget is used up; then
-it continues in a nameless temporary file, so that a killed process leaves nothing behind. All
-letters of a worker share one `Budget`, and those of one network (`door.py`) have a `Share` of it,
-so that nobody fills it alone; when it is empty, or the disk is full, the letter is refused with
-452 and nobody else suffers.
+A `SpooledMessage` holds one message as it goes over the wire (dot-stuffed, without the final dot).
+It lies in memory until it is larger than `spool_above_bytes` or the worker's memory budget is used
+up; then it continues in a nameless temporary file, so that a killed process leaves nothing behind.
+All messages of a worker share one `Budget`, and those of one network (`connection_limiter.py`) have
+a `Share` of it, so that nobody fills it alone; when it is empty, or the disk is full, the message
+is refused with 452 and nobody else suffers.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ class Share:
         return True
 
 
-class Letter:
+class SpooledMessage:
     """The bytes of one message in wire form; the owner must `close` it.
 
     dotted  a line may begin with a dot, so the message is not what the wire form is
@@ -198,8 +198,8 @@ class Letter:
         if self._fault is not None:
             raise SpoolFull("disk full or not to be written to") from self._fault
 
-    def head(self, limit: int) -> bytes:
-        """Return at most `limit` bytes from the start; of a spooled letter in a thread."""
+    def start(self, limit: int) -> bytes:
+        """Return at most `limit` bytes from the start; of a spooled message in a thread."""
         self._must_be_written()
         if self._file is None:
             return self.whole()[:limit]
@@ -207,14 +207,14 @@ class Letter:
         return self._file.read(limit)
 
     def whole(self) -> bytes:
-        """Return all bytes; for letters in memory."""
+        """Return all bytes; for messages in memory."""
         self._join()
         if len(self._pieces) != 1:
             self._pieces = [b"".join(self._pieces)]
         return self._pieces[0]
 
     def blocks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield the bytes from `start` on, a block at a time; of a spooled letter in a thread."""
+        """Yield the bytes from `start` on, a block at a time; of a spooled message in a thread."""
         self._must_be_written()
         if self._file is None:
             yield self.whole()[start:]
@@ -319,7 +319,7 @@ def _written(file: IO[bytes] | None, directory: str, pieces: Sequence[bytes]) ->
     """Write pieces behind what a file holds, by a thread; a nameless file is made where none is."""
     fresh = None
     if file is None:
-        file = fresh = tempfile.TemporaryFile(buffering=0, dir=directory or None)  # noqa: SIM115 - the letter closes it
+        file = fresh = tempfile.TemporaryFile(buffering=0, dir=directory or None)  # noqa: SIM115 - the message closes it
     try:
         for piece in pieces:
             view = memoryview(piece)

@@ -37,7 +37,7 @@ class Dispatcher(SMTP):
     _writer: Any
     _transport: Any
     _smtp_methods: Any
-    command_size_limit = 1 << 30  # the inbox's affair
+    command_size_limit = 1 << 30  # the line buffer limits lines
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hostname: str, protocol: str) -> None:
         # What SMTP.__init__ sets and its dispatcher reads, without looking at the class each time,

@@ -4,7 +4,7 @@ Each wait has its own deadline and a timed-out client reads 421; a client that h
 and closed its side still gets its replies; a fault of ours is 421, and who is sent away while still
 sending can read why.
 
-Replies of pipelined commands leave together (RFC 2920 §3.2). Once the message is being handed on
+Replies of pipelined commands leave together (RFC 2920 §3.2). Once the message is being delivered
 (`committing`), the loss of the client no longer stops it. What a client sends in one go is done by
 turns with the others (`turns.py`).
 """
@@ -17,12 +17,12 @@ from typing import Any, cast
 from aiosmtpd.smtp import Session
 
 from spamd.errors import SpamdError
-from spamd.relay.deadlines import TimeLimit, Watchdog
+from spamd.relay.deadlines import Deadline, TimeLimit
 from spamd.relay.inbound.aiosmtpd_adapter import UNKNOWN, Dispatcher
-from spamd.relay.inbound.client_limits import Conduct
+from spamd.relay.inbound.client_limits import ClientLimits
 from spamd.relay.inbound.connection_limiter import network_of
 from spamd.relay.inbound.context import RelayContext
-from spamd.relay.inbound.line_buffer import Inbox
+from spamd.relay.inbound.line_buffer import LineBuffer
 from spamd.relay.inbound.proxy_header import proxy_header_of
 from spamd.relay.smtp.replies import (
     BadCommandError,
@@ -31,7 +31,7 @@ from spamd.relay.smtp.replies import (
     ShuttingDown,
     TooManyCommands,
     TooManyConnections,
-    concerns_us,
+    needs_logging,
     reply_to,
 )
 from spamd.relay.urls import Listener
@@ -39,7 +39,7 @@ from spamd.relay.urls import Listener
 LINGER_S = 5.0
 """A client that reads gets our last words within this; then the connection is cut."""
 
-COMMANDS_A_TURN = 4
+COMMANDS_PER_TURN = 4
 """Commands of one session, come in one piece, before it needs another turn: a pipelined envelope of
 one recipient (RFC 2920) is three."""
 
@@ -50,7 +50,7 @@ COALESCED_REPLIES = 500
 class Connection(Dispatcher):
     """The part of a session that is not about mail."""
 
-    data_received: Any  # straight into the inbox
+    data_received: Any  # straight into the buffer
 
     def __init__(self, context: RelayContext, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
@@ -58,20 +58,20 @@ class Connection(Dispatcher):
         super().__init__(loop, context.hostname, protocol)
         self._context = context
         self._listener = listener
-        self.inbox = Inbox(loop, self._take_turn)
-        self.data_received = self.inbox.feed_data
-        self.watchdog = Watchdog(loop, context.kennel, self._client_silent)
-        self.limit = TimeLimit(loop, context.kennel)
+        self.buffer = LineBuffer(loop, self._take_turn)
+        self.data_received = self.buffer.feed_data
+        self.deadline = Deadline(loop, context.deadline_timer, self._timed_out)
+        self.limit = TimeLimit(loop, context.deadline_timer)
         self._out: list[bytes] = []
         self._writable: asyncio.Future[None] | None = None
-        self._ticket: str | None = None
+        self._slot: str | None = None
         self.network = ""
         self._commands = 0  # of this turn
         self._greeted = False
         self._closing = False
         self._sent_away = False
         self.options = context.relay
-        self.conduct = Conduct(context.relay, loop.time())
+        self.limits = ClientLimits(context.relay, loop.time())
         self.committing = False
         self.address = ""
         self.port = 0
@@ -88,27 +88,27 @@ class Connection(Dispatcher):
         if isinstance(peer, tuple):
             self.address, self.port = peer[0].partition("%")[0], peer[1]
         self.session = Session(self.loop)
-        self._ticket = self._context.door.enter(self.address)
-        if self._ticket is None or self._context.draining:
+        self._slot = self._context.limiter.acquire(self.address)
+        if self._slot is None or self._context.draining:
             refusal = ShuttingDown() if self._context.draining else TooManyConnections()
-            self.last_words(refusal)
-            if self._ticket is not None:
-                self._context.door.leave(self._ticket)
+            self.close_with(refusal)
+            if self._slot is not None:
+                self._context.limiter.release(self._slot)
             return
-        self.network = network_of(self._ticket)
+        self.network = network_of(self._slot)
         self._handler_coroutine = self._context.spawn(self, self._serve())
 
     def eof_received(self) -> bool:
         """Let what the client sent before be answered; TLS can't stay half open."""
-        self.inbox.feed_eof()
-        return not self.encrypted and (self._greeted or not self.inbox.empty)
+        self.buffer.feed_eof()
+        return not self.encrypted and (self._greeted or not self.buffer.empty)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - called by the loop
-        """End the session, unless a message is being handed on."""
+        """End the session, unless a message is being delivered."""
         self.transport = None
-        self.inbox.set_transport(None)
-        self.watchdog.stop()
-        self.inbox.feed_eof()
+        self.buffer.set_transport(None)
+        self.deadline.stop()
+        self.buffer.feed_eof()
         self.resume_writing()
         if self._handler_coroutine is not None and not self.committing:
             self._handler_coroutine.cancel()
@@ -127,25 +127,25 @@ class Connection(Dispatcher):
 
     async def handle_exception(self, error: Exception) -> Any:
         """Return the reply to an exception that a command raised."""
-        self.watchdog.calm()
+        self.deadline.clear()
         if isinstance(error, BadCommandError):
             try:
-                self.conduct.bad()
+                self.limits.bad()
             except TooManyCommands as ended:
                 error = ended
         answer = reply_to(error, in_hand=False)
         if not isinstance(error, BadCommandError):
-            if concerns_us(error):
+            if needs_logging(error):
                 self._context.observer.failed("session.failed", error)
             if answer.code < 500:  # not the client's fault, and our state is unknown: start anew
-                answer = answer.as_goodbye
+                answer = answer.as_421
         if answer.code == 421:
             self._closing = True
         return answer
 
     async def unknown(self, argument: str | None) -> None:  # noqa: ARG002 - called like all verbs
         """Answer a verb that does not exist."""
-        self.conduct.bad()
+        self.limits.bad()
         self.say(UNKNOWN)
 
     # What a session is made of
@@ -158,14 +158,14 @@ class Connection(Dispatcher):
         """
         if self._closing:
             raise ConnectionResetError("closed by us")
-        left_s = self.conduct.left_s(self.loop.time())
+        left_s = self.limits.left_s(self.loop.time())
         self._commands += 1
-        if self._commands > COMMANDS_A_TURN:
+        if self._commands > COMMANDS_PER_TURN:
             self._commands = 0
-            await self._context.turns.turn(self.network)
+            await self._context.fair_queue.turn(self.network)
         if self._writable is not None:
             await self.flush()
-        line = self.inbox.line()
+        line = self.buffer.line()
         if line is None:
             line = await self._awaited_line(left_s)
         if command:
@@ -174,28 +174,28 @@ class Connection(Dispatcher):
 
     async def _awaited_line(self, left_s: float) -> bytes:
         """Return the next line once the client has sent it."""
-        inbox = self.inbox
+        buffer = self.buffer
         if self._out:
             await self.flush()
-        if self._context.draining and not self.busy and not inbox.has_line:
+        if self._context.draining and not self.busy and not buffer.has_line:
             raise ShuttingDown
         self._commands = 0
-        self.watchdog.watch(min(self.options.command_timeout_s, left_s))
-        while (line := inbox.line()) is None:
-            await inbox.more()
-        self.watchdog.calm()
+        self.deadline.set(min(self.options.command_timeout_s, left_s))
+        while (line := buffer.line()) is None:
+            await buffer.more()
+        self.deadline.clear()
         return line
 
     async def _count(self, line: bytes) -> None:
         """Count a command, and let a client wait that brings no mail."""
-        self.conduct.command()
-        if self.conduct.delay_s:
-            await self._hesitate(self.conduct.delay_s)
+        self.limits.command()
+        if self.limits.delay_s:
+            await self._delay(self.limits.delay_s)
         verb = line if line.isascii() else line.partition(b" ")[0]
         if line[:1].isspace() or not verb.isascii():
             raise BadCommandError("no command")
 
-    async def _hesitate(self, seconds: float) -> None:
+    async def _delay(self, seconds: float) -> None:
         if self._out:
             self._send()
         await asyncio.sleep(seconds)
@@ -207,7 +207,7 @@ class Connection(Dispatcher):
         self._out.append(answer.raw)
         if answer.code == 421:
             self._closing = self._sent_away = True
-        if self._closing or not self.inbox.has_line or len(self._out) > COALESCED_REPLIES:
+        if self._closing or not self.buffer.has_line or len(self._out) > COALESCED_REPLIES:
             self._send()
 
     @property
@@ -220,16 +220,16 @@ class Connection(Dispatcher):
         if self._out:
             self._send()
         if self._writable is not None:
-            self.watchdog.watch(self.options.command_timeout_s)
+            self.deadline.set(self.options.command_timeout_s)
             await self._writable
-            self.watchdog.calm()
+            self.deadline.clear()
 
     def _send(self) -> None:
         if self.transport is not None:
             self.transport.write(b"".join(self._out))
         self._out.clear()
 
-    async def hang_up(self) -> None:
+    async def end_session(self) -> None:
         """Send what is left to send and end the session."""
         self._closing = True
         await self.flush()
@@ -237,21 +237,21 @@ class Connection(Dispatcher):
 
     async def turn(self) -> None:
         """Wait for a turn that is used up by what follows."""
-        turns = self._context.turns
-        await turns.turn(self.network, first=True)
-        turns.take_all()
+        queue = self._context.fair_queue
+        await queue.turn(self.network, first=True)
+        queue.take_all()
 
-    def mail_came(self) -> None:
+    def message_received(self) -> None:
         """Note that the session brought a message."""
-        self.conduct.mail_came(self.loop.time())
-        self.inbox.mail_came()
+        self.limits.message_received(self.loop.time())
+        self.buffer.message_received()
 
     async def start_tls(self) -> None:
         """Start TLS on the open connection; what came before in clear is forgotten."""
-        context = self._context.context
+        context = self._context.tls_context
         if self.transport is None or context is None:
             raise ConnectionResetError("no connection")
-        self.inbox.clear()
+        self.buffer.clear()
         try:
             async with self._context.handshakes.of(self.network):
                 transport = await self.loop.start_tls(
@@ -265,18 +265,18 @@ class Connection(Dispatcher):
             raise ConnectionResetError("TLS handshake failed") from error
         if transport is None:
             raise ConnectionResetError("the client has gone")
-        self._use(transport)  # what is in the inbox now came encrypted
+        self._use(transport)  # what is in the buffer now came encrypted
         self.encrypted = True
 
     def end(self) -> None:
         """Give back what the session held; the session adds its own."""
-        self.watchdog.stop()
+        self.deadline.stop()
         self.limit.stop()
 
     def stop(self) -> None:
         """Say goodbye if the client is only being waited for; else it happens after the message."""
-        if not self.busy and self.inbox.waiting:
-            self.last_words(ShuttingDown())
+        if not self.busy and self.buffer.waiting:
+            self.close_with(ShuttingDown())
 
     @property
     def busy(self) -> bool:
@@ -290,7 +290,7 @@ class Connection(Dispatcher):
             await self._handle_client()
         except ConnectionError:
             self.end()
-            await self._part()  # the client has gone, or we end the session
+            await self._linger()  # the client has gone, or we end the session
         except ssl.SSLError:
             pass  # its TLS broke
         except Exception as error:  # noqa: BLE001 - the border around one session
@@ -299,79 +299,79 @@ class Connection(Dispatcher):
             self.end()
             if self.transport is not None:
                 self._close(self.transport)
-            if self._ticket is not None:
-                self._context.door.leave(self._ticket)
-                if self.conduct.fruitless:
-                    self._context.visits.note(self._ticket, self.loop.time())
-                self._ticket = None
+            if self._slot is not None:
+                self._context.limiter.release(self._slot)
+                if self.limits.fruitless:
+                    self._context.recent_clients.note_fruitless(self._slot, self.loop.time())
+                self._slot = None
 
     async def _begin(self) -> None:
         """Do what comes before the greeting: the PROXY header, then TLS where it is due."""
         if self.transport is None:
             return
-        self.trusted = self._context.door.trusts(self.address)
+        self.trusted = self._context.limiter.trusts(self.address)
         proxied = self.trusted and self.options.proxy_protocol
         if proxied or self._listener.tls:
             # What comes is to be read by somebody else. Not sooner: asyncio before 3.11.5 begins to
             # read after connection_made, paused or not.
             self.transport.pause_reading()
-        delay_s = self._context.visits.delay_s(self._ticket or "", self.loop.time())
+        delay_s = self._context.recent_clients.delay_s(self._slot or "", self.loop.time())
         if delay_s:
-            await self._hesitate(delay_s)
-        await self._context.turns.turn(self.network, first=True)
+            await self._delay(delay_s)
+        await self._context.fair_queue.turn(self.network, first=True)
         if proxied:
             named = await proxy_header_of(self.transport, self.options.proxy_header_s)
             if named is not None:
                 self.address, self.port = named
                 self.trusted = False  # the proxy is trusted, its client is not
-                self._change_ticket()
+                self._change_slot()
         if self._listener.tls:
             await self.start_tls()
         elif proxied:
             self.transport.resume_reading()
 
-    async def _part(self) -> None:
+    async def _linger(self) -> None:
         """Let a client that still sends read our last words: unread octets would reset it."""
         transport = self.transport
         if transport is None or transport.is_closing() or self._context.draining:
             return
         self._send()
-        if self.encrypted or (self.inbox.empty and not self._sent_away):
+        if self.encrypted or (self.buffer.empty and not self._sent_away):
             return
         transport.write_eof()
         cut = self.loop.call_later(LINGER_S, transport.abort)
         try:
-            self.inbox.pour(lambda _: None)
+            self.buffer.divert(lambda _: None)
             while self.transport is not None:
-                await self.inbox.more()
+                await self.buffer.more()
         except ConnectionError:
             pass  # that was the end of it
         finally:
             cut.cancel()
 
-    def _change_ticket(self) -> None:
+    def _change_slot(self) -> None:
         """Count the connection for the client behind the proxy."""
-        door = self._context.door
-        if self._ticket is not None:
-            door.leave(self._ticket)
-        self._ticket = door.enter(self.address)
-        self.network = network_of(self._ticket or "")
-        if self._ticket is None:
-            self.last_words(TooManyConnections())
+        limiter = self._context.limiter
+        if self._slot is not None:
+            limiter.release(self._slot)
+        self._slot = limiter.acquire(self.address)
+        self.network = network_of(self._slot or "")
+        if self._slot is None:
+            self.close_with(TooManyConnections())
             raise ConnectionResetError("too many connections")
 
     def _use(self, transport: asyncio.Transport) -> None:
         """Read from and write to this transport from now on."""
         self._transport = self.transport = transport
-        self.inbox.set_transport(transport)
+        self.buffer.set_transport(transport)
 
     def _take_turn(self, go: Callable[[], None]) -> bool:
-        return self._context.turns.take(self.network, go)
+        return self._context.fair_queue.take(self.network, go)
 
-    def _client_silent(self) -> None:
-        self.last_words(ClientTimeoutError())
+    def _timed_out(self) -> None:
+        self.close_with(ClientTimeoutError())
 
-    def last_words(self, error: SpamdError) -> None:
+    def close_with(self, error: SpamdError) -> None:
         """Say something from outside of the session's task and close."""
         answer = reply_to(error, in_hand=False)
         self._closing = True
@@ -379,7 +379,7 @@ class Connection(Dispatcher):
             self.transport.write(b"".join((*self._out, answer.raw)))
             self._out.clear()
             self._close(self.transport)
-        self.inbox.feed_eof()
+        self.buffer.feed_eof()
 
     def _close(self, transport: asyncio.Transport) -> None:
         """Close the connection; a client that does not take what is left to say is cut off."""

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from spamd.message.envelope import Client
 from spamd.relay.options import RelayOptions
 
-DESCRIPTORS_EACH = 3
+DESCRIPTORS_PER_SESSION = 3
 """Files that a session may have open: the client, the next hop, mail on disk."""
 
-DESCRIPTORS_BESIDE = 100
+DESCRIPTORS_RESERVED = 100
 """Files open besides: sockets that listen, the database, the log, mailboxes."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class Door:
+class ConnectionLimiter:
     """Lets clients in as far as the limits go, and as the operating system's do."""
 
     def __init__(self, options: RelayOptions) -> None:
@@ -30,7 +30,7 @@ class Door:
         self.max_connections = min(options.max_connections, _connections_possible())
         self._networks = tuple(map(ipaddress.ip_network, options.trusted_networks))
         self._reporting = tuple(map(ipaddress.ip_network, options.report_networks))
-        self._inside: defaultdict[str, int] = defaultdict(int)
+        self._open: defaultdict[str, int] = defaultdict(int)
         self._total = 0
 
     def trusts(self, address: str) -> bool:
@@ -41,34 +41,34 @@ class Door:
         """Tell whether this client's mail to a report address is a lesson."""
         return client.login is not None or _within(client.address, self._reporting)
 
-    def enter(self, address: str) -> str | None:
-        """Return the ticket for `leave`, or None when there is no room."""
-        ticket = self.ticket(address)
+    def acquire(self, address: str) -> str | None:
+        """Return the slot for `release`, or None when there is no room."""
+        slot = self.slot_of(address)
         if self._total >= self.max_connections:
             return None
-        if ticket:
-            options, inside, network = self._options, self._inside, network_of(ticket)
+        if slot:
+            options, open_slots, network = self._options, self._open, network_of(slot)
             limit = options.max_connections_per_client
-            if limit and inside.get(ticket, 0) >= limit:
+            if limit and open_slots.get(slot, 0) >= limit:
                 return None
             limit = options.max_connections_per_network
-            if limit and inside.get(network, 0) >= limit:
+            if limit and open_slots.get(network, 0) >= limit:
                 return None
-            inside[ticket] += 1
-            inside[network] += 1
+            open_slots[slot] += 1
+            open_slots[network] += 1
         self._total += 1
-        return ticket
+        return slot
 
-    def leave(self, ticket: str) -> None:
+    def release(self, slot: str) -> None:
         """Give the place back."""
         self._total -= 1
-        if ticket:
-            for name in (ticket, network_of(ticket)):
-                self._inside[name] -= 1
-                if not self._inside[name]:
-                    del self._inside[name]
+        if slot:
+            for name in (slot, network_of(slot)):
+                self._open[name] -= 1
+                if not self._open[name]:
+                    del self._open[name]
 
-    def ticket(self, address: str) -> str:
+    def slot_of(self, address: str) -> str:
         """Return what counts as one client, empty for nobody."""
         if not address or self.trusts(address):
             return ""
@@ -82,15 +82,15 @@ def _connections_possible() -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return 2**31
-    return max(1, (limit - DESCRIPTORS_BESIDE) // DESCRIPTORS_EACH)
+    return max(1, (limit - DESCRIPTORS_RESERVED) // DESCRIPTORS_PER_SESSION)
 
 
-def network_of(ticket: str) -> str:
+def network_of(slot: str) -> str:
     """Return the network of a client, empty for nobody's."""
-    if ":" in ticket:
-        wide = ipaddress.ip_network(ticket).supernet(new_prefix=48)
+    if ":" in slot:
+        wide = ipaddress.ip_network(slot).supernet(new_prefix=48)
         return str(wide)
-    return ticket.rpartition(".")[0]
+    return slot.rpartition(".")[0]
 
 
 def _within(address: str, networks: Sequence[Network]) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 
 from spamd.ports import Clock
 from spamd.relay.content.spool import Budget
-from spamd.relay.deadlines import Kennel
-from spamd.relay.fair_queue import Handshakes, Turns
-from spamd.relay.inbound.client_limits import Visits
-from spamd.relay.inbound.connection_limiter import Door
+from spamd.relay.deadlines import DeadlineTimer
+from spamd.relay.fair_queue import FairQueue, HandshakeLimiter
+from spamd.relay.inbound.client_limits import RecentClients
+from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.router import NextHops
 from spamd.relay.ports import Inspector, RelayObserver, ReportHandler
@@ -23,7 +23,7 @@ Spawn = Callable[[Any, Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 @dataclass(slots=True, kw_only=True)
 class RelayContext:
-    """The surroundings of a session; `context` is replaced when certificates are read again."""
+    """The surroundings of a session; `tls_context` is replaced when certificates are read again."""
 
     relay: RelayOptions
     next_hop: NextHopOptions
@@ -34,18 +34,18 @@ class RelayContext:
     observer: RelayObserver
     clock: Clock
     budget: Budget
-    door: Door
-    kennel: Kennel
-    visits: Visits
-    turns: Turns
-    handshakes: Handshakes
+    limiter: ConnectionLimiter
+    deadline_timer: DeadlineTimer
+    recent_clients: RecentClients
+    fair_queue: FairQueue
+    handshakes: HandshakeLimiter
     spawn: Spawn
-    context: ssl.SSLContext | None = None
-    desk: ReportHandler | None = None
+    tls_context: ssl.SSLContext | None = None
+    report_handler: ReportHandler | None = None
     draining: bool = False
 
 
-def server_context(options: TlsOptions) -> ssl.SSLContext | None:
+def server_tls_context(options: TlsOptions) -> ssl.SSLContext | None:
     """Return the TLS context with our certificate, None when there is none.
 
     Raises:

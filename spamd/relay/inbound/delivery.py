@@ -1,6 +1,6 @@
 """A complete message: judged, marked, handed on, answered for. The heart of the relay.
 
-    letter → inspector → report → reject, or our fields on top → next hop → its reply
+    message → inspector → report → reject, or our fields on top → next hop → its reply
 
 Whatever goes wrong before the next hop is asked costs only this message: it is answered by the
 table of `replies.py` and the next hop's transaction is reset. From the moment it is asked
@@ -26,26 +26,26 @@ from spamd.errors import (
 from spamd.message.envelope import Envelope
 from spamd.message.identity import rest_of
 from spamd.message.markup import holds_fields, render, strip_and_prepend
-from spamd.relay.content.data import Intake, stuffed, unstuffed, unstuffed_blocks
+from spamd.relay.content.data import MessageReader, stuffed, unstuffed, unstuffed_blocks
 from spamd.relay.content.outgoing import Outgoing
-from spamd.relay.content.spool import Letter
+from spamd.relay.content.spool import SpooledMessage
 from spamd.relay.content.trace_fields import MAX_RECEIVED, received_count, received_field
 from spamd.relay.inbound.connection import Connection
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.report_receipt import send_receipt
 from spamd.relay.options import OnFault, Received
 from spamd.relay.outbound.router import NextHopSession
-from spamd.relay.smtp.replies import Reply, concerns_us, reply, reply_to
+from spamd.relay.smtp.replies import Reply, needs_logging, reply, reply_to
 from spamd.report import ScanReport
 from spamd.sample import Label
 
-LARGE_HEAD_BYTES = 64 * 1024
+LARGE_HEADER_BYTES = 64 * 1024
 """A larger header section is gone through in a thread: 4 MB of tiny fields would take a second."""
 
 _MIXED = reply(451, "4.3.0 Not all recipients could be served, please try again later")
 
 
-class HandOver:
+class Delivery:
     """The way of one message from the client to the next hop."""
 
     def __init__(
@@ -60,28 +60,28 @@ class HandOver:
         self._next_hop = next_hop
         self._envelope = envelope
 
-    async def run(self, intake: Intake) -> list[Reply]:
+    async def run(self, reader: MessageReader) -> list[Reply]:
         """Return the final replies: one, or over LMTP one per recipient."""
         connection = self._connection
         deadline = connection.loop.time() + self._context.relay.content_timeout_s
         report: ScanReport | None = None
         try:
-            letter = await intake.finish(self._context.relay.bare_newline)
-            head, start = await self._head(letter)
-            if large := len(head) > LARGE_HEAD_BYTES:
+            message = await reader.finish(self._context.relay.bare_newline)
+            head, start = await self._head(message)
+            if large := len(head) > LARGE_HEADER_BYTES:
                 head = b""  # not kept in memory while its turn to be judged comes
-            report = await self._judged(letter)
-            _obey(report)
+            report = await self._judged(message)
+            raise_if_rejected(report)
             if large:
-                head, start = await self._head(letter)
+                head, start = await self._head(message)
             fields = self._trace() + render(report.fields(), b"\r\n")
-            if len(head) <= LARGE_HEAD_BYTES:
+            if len(head) <= LARGE_HEADER_BYTES:
                 marked = strip_and_prepend(head, fields)
             else:
                 marked = await asyncio.to_thread(strip_and_prepend, head, fields)
             outgoing = Outgoing(
-                head=stuffed(marked) if letter.dotted else marked,
-                letter=letter,
+                head=stuffed(marked) if message.dotted else marked,
+                message=message,
                 start=start,
                 sender=self._envelope.sender,
                 junk=report.verdict is Verdict.SPAM and report.action is Action.TAG,
@@ -98,20 +98,20 @@ class HandOver:
             self._tell(report, replies[0])
         return replies
 
-    async def learn(self, intake: Intake, label: Label) -> Reply:
+    async def learn(self, reader: MessageReader, label: Label) -> Reply:
         """Return the reply to a report: mail that teaches and goes no further."""
-        desk = self._context.desk
+        report_handler = self._context.report_handler
         limit = self._context.inspector.reads_bytes
         try:
-            letter = await intake.finish(self._context.relay.bare_newline)
-            if desk is None or letter.size_bytes > limit:
+            message = await reader.finish(self._context.relay.bare_newline)
+            if report_handler is None or message.size_bytes > limit:
                 raise MessageTooLarge("report larger than what is looked at")  # noqa: TRY301 - answered like all faults
             client = self._envelope.client  # MAIL FROM is whatever its sender writes
-            content = unstuffed(await asyncio.to_thread(letter.head, limit))
+            content = unstuffed(await asyncio.to_thread(message.start, limit))
             with self._connection.limit.of(self._context.relay.inspect_timeout_s):
-                receipt = await desk.take(content, label, client.login or client.address)
+                receipt = await report_handler.take(content, label, client.login or client.address)
             await self._next_hop.reset()
-            head = content[: content.find(b"\r\n\r\n", 0, LARGE_HEAD_BYTES) + 4]
+            head = content[: content.find(b"\r\n\r\n", 0, LARGE_HEADER_BYTES) + 4]
             await send_receipt(self._context, self._next_hop, self._envelope, head, receipt)
             return reply(250, f"2.0.0 {receipt}")
         except Exception as error:  # noqa: BLE001 - the border around one message
@@ -125,33 +125,33 @@ class HandOver:
         except Exception as error:  # noqa: BLE001 - the next hop has the mail, nothing may change that
             observer.failed("observer.failed", error)
 
-    async def _head(self, letter: Letter) -> tuple[bytes, int]:
+    async def _head(self, message: SpooledMessage) -> tuple[bytes, int]:
         """Return the header section and where the rest begins, as `_header`."""
-        if letter.spooled:
-            return await asyncio.to_thread(self._header, letter)
-        return self._header(letter)
+        if message.spooled:
+            return await asyncio.to_thread(self._header, message)
+        return self._header(message)
 
-    def _header(self, letter: Letter) -> tuple[bytes, int]:
-        """Return the header section as it was meant, and where in the letter the rest begins.
+    def _header(self, message: SpooledMessage) -> tuple[bytes, int]:
+        """Return the header section as it was meant, and where in the message the rest begins.
 
         Raises:
             RoutingLoop: the message has been on its way too long.
             MessageTooLarge: the header section alone is larger than what is judged of a message.
         """
         limit = self._context.inspector.reads_bytes
-        text = letter.head(limit) if letter.spooled else letter.whole()
+        text = message.start(limit) if message.spooled else message.whole()
         # As far as the first empty line: where the header ends before one, readers don't agree.
         blank = text.find(b"\r\n\r\n")
         end = blank + 4 if blank >= 0 else text.rfind(b"\n") + 1 or len(text)
         # A dot that only the wire needs must not hide a field of ours, or the next line of a field.
-        head = unstuffed(text[:end]) if letter.dotted else text[:end]
-        if blank < 0 and end < letter.size_bytes and holds_fields(head):
+        head = unstuffed(text[:end]) if message.dotted else text[:end]
+        if blank < 0 and end < message.size_bytes and holds_fields(head):
             raise MessageTooLarge("header section larger than what is looked at")
         if received_count(head) >= MAX_RECEIVED:
             raise RoutingLoop(f"{MAX_RECEIVED} Received fields")
         return head, end
 
-    async def _judged(self, letter: Letter) -> ScanReport:
+    async def _judged(self, message: SpooledMessage) -> ScanReport:
         """Return the report; a fault of ours follows `relay.on_fault`."""
         relay = self._context.relay
         inspector = self._context.inspector
@@ -159,13 +159,13 @@ class HandOver:
         try:
             with self._connection.limit.of(relay.inspect_timeout_s):
                 report = await inspector.inspect(
-                    lambda: start_of(letter, most),
-                    min(letter.size_bytes, most),
+                    lambda: start_of(message, most),
+                    min(message.size_bytes, most),
                     self._envelope,
-                    lambda: rest_of(unstuffed_blocks(letter.again())),
+                    lambda: rest_of(unstuffed_blocks(message.again())),
                 )
-                if letter.spooled:  # judged by its start
-                    report = replace(report, size_bytes=letter.size_bytes)
+                if message.spooled:  # judged by its start
+                    report = replace(report, size_bytes=message.size_bytes)
                 return report
         except Overloaded:
             raise
@@ -174,7 +174,7 @@ class HandOver:
         self._context.observer.failed("message.unscanned", fault)
         if relay.on_fault is OnFault.DEFER:
             raise TemporaryError("no verdict") from fault
-        return inspector.unscanned(_public(fault), letter.size_bytes)
+        return inspector.unscanned(_public(fault), message.size_bytes)
 
     def _trace(self) -> bytes:
         """Return our Received field, empty where the next hop makes one of the real client."""
@@ -192,7 +192,7 @@ class HandOver:
     async def _refused(self, error: Exception) -> Reply:
         """Return what the client reads about a fault, with the next hop ready for another mail."""
         answer = reply_to(error, in_hand=True)
-        if concerns_us(error):
+        if needs_logging(error):
             self._context.observer.failed("message.failed", error)
         if self._next_hop.usable and not self._connection.committing:
             try:
@@ -204,22 +204,22 @@ class HandOver:
         return answer
 
 
-def start_of(letter: Letter, limit: int) -> bytes:
+def start_of(message: SpooledMessage, limit: int) -> bytes:
     """Return a message as it was meant, of a spooled one enough of its start.
 
     That is more than `limit` bytes, each line end counted as one. A byte that counts takes at most
     two on the wire (a CR before an LF, a dot before a dot), so the second reading is the last.
     """
-    if not letter.spooled:
-        return unstuffed(letter.whole()) if letter.dotted else letter.whole()
-    text = unstuffed(letter.head(limit))
+    if not message.spooled:
+        return unstuffed(message.whole()) if message.dotted else message.whole()
+    text = unstuffed(message.start(limit))
     missing = limit + 1 - (len(text) - text.count(b"\r\n"))
-    if missing > 0 and letter.size_bytes > limit:
-        text = unstuffed(letter.head(limit + 2 * missing))
+    if missing > 0 and message.size_bytes > limit:
+        text = unstuffed(message.start(limit + 2 * missing))
     return text
 
 
-def _obey(report: ScanReport) -> None:
+def raise_if_rejected(report: ScanReport) -> None:
     """Stop a message that the decision does not let pass."""
     if report.action is Action.REJECT:
         raise MessageRejected(report.reason)

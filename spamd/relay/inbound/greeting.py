@@ -17,7 +17,7 @@ from spamd.relay.inbound.connection import Connection
 from spamd.relay.inbound.connection_limiter import network_of
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.outbound.router import NextHopSession
-from spamd.relay.smtp.capabilities import Ours, offer
+from spamd.relay.smtp.capabilities import OwnExtensions, offer
 from spamd.relay.smtp.client_identity import named_client, parse_attributes
 from spamd.relay.smtp.replies import BadCommandError, LoopsBack, NextHopLost, Reply, reply
 from spamd.relay.urls import Listener
@@ -34,7 +34,7 @@ Hello = Coroutine[Any, Any, None]
 HELLO_BYTES = 255  # RFC 5321 §4.5.3.1.2
 
 
-class Introduction(Connection):
+class Greeting(Connection):
     """The part of a session that comes before mail."""
 
     def __init__(self, context: RelayContext, listener: Listener) -> None:
@@ -96,10 +96,10 @@ class Introduction(Connection):
         if not self._extended:
             return reply(250, self.hostname)
         context = self._context
-        ours = Ours(
+        ours = OwnExtensions(
             hostname=self.hostname,
             max_message_bytes=context.relay.max_message_bytes,
-            starttls=context.context is not None,
+            starttls=context.tls_context is not None,
             encrypted=self.encrypted,
             auth=context.next_hop.auth,
             trusted=self.trusted,
@@ -122,7 +122,7 @@ class Introduction(Connection):
     async def smtp_QUIT(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """End the session."""
         self.say(reply(221, "2.0.0 Bye"))
-        await self.hang_up()
+        await self.end_session()
 
     async def smtp_VRFY(self, argument: str | None) -> None:  # noqa: N802, ARG002
         """Say that we do not know."""
@@ -142,7 +142,7 @@ class Introduction(Connection):
             self.say(ARGUMENT)
         elif self.encrypted:
             self.say(reply(503, "5.5.1 TLS is on already"))
-        elif self._context.context is None:
+        elif self._context.tls_context is None:
             self.say(reply(454, "4.7.0 TLS is not available"))
         else:
             self.say(reply(220, "2.0.0 Ready to start TLS"))
@@ -188,7 +188,7 @@ class Introduction(Connection):
         self._client = None
         client = self.client()
         self.address, self.port = client.address, client.port
-        self.network = network_of(self._context.door.ticket(client.address))
+        self.network = network_of(self._context.limiter.slot_of(client.address))
         self.helo = None
         self._drop_next_hop()
         self.say(reply(220, f"{self.hostname} {self.__ident__}"))

@@ -21,13 +21,13 @@ LINE_BYTES = 12 * 1024 + 512
 HIGH_WATER = 64 * 1024
 """Octets of commands waiting; above it the client is not read further until some are done."""
 
-READS_UNASKED = 16
+FREE_READS = 16
 """Blocks read since the last mail before each needs a turn; a small mail takes four to eight."""
 
 SMALL_BLOCK = 1024
 """Octets; a segment on its way from afar holds 1,400."""
 
-READS_UNHURRIED = 64
+FREE_SMALL_READS = 64
 """Small blocks since the last mail before the client is left to send more at a time."""
 
 PAUSE_S = 0.01
@@ -39,7 +39,7 @@ SKIPPED_BYTES = 1024 * 1024
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-class Inbox:
+class LineBuffer:
     """Bytes from one client, buffered.
 
     Args:
@@ -80,18 +80,18 @@ class Inbox:
         """Tell whether nothing waits to be read."""
         return not self._buffer
 
-    def mail_came(self) -> None:
+    def message_received(self) -> None:
         """Read as freely again as at the start: the client brought a mail."""
         self._reads = 0
 
     def feed_data(self, block: bytes) -> None:
         """Take a block from the network."""
         self._reads += 1
-        if self._reads > READS_UNASKED and not self._queued:
-            if self._reads > READS_UNHURRIED and len(block) < SMALL_BLOCK:
-                self._loop.call_later(PAUSE_S, self.go_on)
+        if self._reads > FREE_READS and not self._queued:
+            if self._reads > FREE_SMALL_READS and len(block) < SMALL_BLOCK:
+                self._loop.call_later(PAUSE_S, self.release)
                 self.hold()
-            elif not self._take_turn(self.go_on):
+            elif not self._take_turn(self.release):
                 self.hold()
         self._take(block)
 
@@ -171,7 +171,7 @@ class Inbox:
         self._read_on()
         return block
 
-    def pour(self, sink: Callable[[bytes], bytes | None]) -> None:
+    def divert(self, sink: Callable[[bytes], bytes | None]) -> None:
         """Give blocks to `sink` from now on, until it returns what is no longer its own."""
         self.sink = sink
         if self._buffer:
@@ -205,11 +205,11 @@ class Inbox:
             self._resume()
 
     def hold(self) -> None:
-        """Read no more until `go_on`."""
+        """Read no more until `release`."""
         self._pause()
         self._queued = True
 
-    def go_on(self) -> None:
+    def release(self) -> None:
         """Read again: the turn has come, or the disk has."""
         if self._queued:
             self._queued = False

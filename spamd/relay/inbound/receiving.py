@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from spamd.errors import MessageTooLarge
-from spamd.relay.content.data import DataIntake, Intake
+from spamd.relay.content.data import DataReader, MessageReader
 from spamd.relay.inbound.connection import Connection
 from spamd.relay.smtp.replies import ClientTimeoutError
 
@@ -26,15 +26,15 @@ class Receiving:
         self._received_bytes = 0
         self._started = connection.loop.time()
 
-    def data(self, intake: DataIntake) -> Coroutine[Any, Any, None]:
+    def data(self, reader: DataReader) -> Coroutine[Any, Any, None]:
         """Read as far as the final dot."""
-        return self._pour(intake.feed, intake)
+        return self._receive(reader.feed, reader)
 
     async def chunk(
-        self, size: int, sink: Callable[[bytes], None], intake: Intake | None = None
+        self, size: int, sink: Callable[[bytes], None], reader: MessageReader | None = None
     ) -> None:
-        """Read exactly `size` octets; they go to `intake`, if they are kept."""
-        come = self._connection.inbox.take(size)
+        """Read exactly `size` octets; they go to `reader`, if they are kept."""
+        come = self._connection.buffer.take(size)
         sink(come)
         left = size - len(come)
 
@@ -46,44 +46,44 @@ class Receiving:
             return rest
 
         if left:
-            await self._pour(take, intake)
+            await self._receive(take, reader)
 
-    async def _pour(
-        self, take: Callable[[bytes], bytes | None], intake: Intake | None = None
+    async def _receive(
+        self, take: Callable[[bytes], bytes | None], reader: MessageReader | None = None
     ) -> None:
         """Give blocks to `take` until it returns what is no longer its own."""
         connection = self._connection
-        inbox = connection.inbox
+        buffer = connection.buffer
 
         def sink(block: bytes) -> bytes | None:
             rest = take(block)
             if rest is None:
                 self._wait(len(block))
-                if intake is not None and intake.behind:
-                    intake.when_written(inbox.go_on)
-                    inbox.hold()
+                if reader is not None and reader.behind:
+                    reader.when_written(buffer.release)
+                    buffer.hold()
             return rest
 
-        connection.watchdog.watch(connection.options.data_timeout_s)
+        connection.deadline.set(connection.options.data_timeout_s)
         try:
-            inbox.pour(sink)
-            while inbox.sink is not None:
-                await inbox.more()
+            buffer.divert(sink)
+            while buffer.sink is not None:
+                await buffer.more()
         finally:
-            inbox.sink = None
-            connection.watchdog.calm()
+            buffer.sink = None
+            connection.deadline.clear()
 
     def _wait(self, size: int) -> None:
         """Count a block and wait for the next; close on a client too slow or much too large."""
         connection = self._connection
         options = connection.options
-        connection.watchdog.watch(options.data_timeout_s)
+        connection.deadline.set(options.data_timeout_s)
         self._received_bytes += size
         elapsed_s = connection.loop.time() - self._started
         if (
             elapsed_s > options.data_grace_s
             and self._received_bytes < elapsed_s * options.data_rate
         ):
-            connection.last_words(ClientTimeoutError())
+            connection.close_with(ClientTimeoutError())
         elif self._received_bytes > 2 * options.max_message_bytes:
-            connection.last_words(MessageTooLarge())
+            connection.close_with(MessageTooLarge())

@@ -3,8 +3,8 @@
 It goes by the session at the next hop that the report's transaction began on, to the envelope
 sender alone, with an empty sender of its own (RFC 3834), so that nothing can come back. Nobody gets
 one who is a report address, has no address (a bounce) or needs SMTPUTF8, and no report that says it
-was made by a program or a list. Who may report at all is asked before (`Door.may_report`), so no
-stranger can have receipts sent to others.
+was made by a program or a list. Who may report at all is asked before
+(`ConnectionLimiter.may_report`), so no stranger can have receipts sent to others.
 
 A receipt that cannot be sent costs nothing but itself: the reply to the report says the same.
 """
@@ -17,7 +17,7 @@ from spamd.errors import NextHopUnavailable, SpamdError
 from spamd.message.envelope import Envelope
 from spamd.message.mime.parser import parse
 from spamd.relay.content.outgoing import Outgoing
-from spamd.relay.content.spool import Letter
+from spamd.relay.content.spool import SpooledMessage
 from spamd.relay.content.trace_fields import date
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.outbound.router import NextHopSession
@@ -39,20 +39,24 @@ async def send_receipt(
     """
     if not context.relay.report_receipts or not _due(context, envelope, head):
         return
-    letter = Letter(context.budget.share(""))
+    message = SpooledMessage(context.budget.share(""))
     try:
-        letter.append(_mail(context.hostname, context.clock.now(), envelope, head, text))
-        await _deliver(next_hop, envelope, letter)
+        message.append(_mail(context.hostname, context.clock.now(), envelope, head, text))
+        await _deliver(next_hop, envelope, message)
     except SpamdError as error:
         context.observer.failed("receipt.failed", error)
     finally:
-        letter.close()
+        message.close()
 
 
 def _due(context: RelayContext, envelope: Envelope, head: bytes) -> bool:
     """Tell whether a person waits for a receipt."""
-    desk, sender = context.desk, envelope.sender
-    if desk is None or _ADDRESS.fullmatch(sender) is None or desk.label_for(sender) is not None:
+    handler, sender = context.report_handler, envelope.sender
+    if (
+        handler is None
+        or _ADDRESS.fullmatch(sender) is None
+        or handler.label_for(sender) is not None
+    ):
         return False
     report = parse(head)
     automatic = (report.first("auto-submitted") or b"no").strip().lower()
@@ -77,8 +81,8 @@ def _mail(hostname: str, now: datetime, envelope: Envelope, head: bytes, text: s
     )
 
 
-async def _deliver(next_hop: NextHopSession, report: Envelope, letter: Letter) -> None:
-    """Send a letter from nobody to the sender of a report.
+async def _deliver(next_hop: NextHopSession, report: Envelope, message: SpooledMessage) -> None:
+    """Send a message from nobody to the sender of a report.
 
     Raises:
         SpamdError: the next hop did not take it.
@@ -89,7 +93,7 @@ async def _deliver(next_hop: NextHopSession, report: Envelope, letter: Letter) -
     if answer.accepted:
         answer = await next_hop.rcpt(wire, parse_path(wire))
         if answer.accepted:
-            outgoing = Outgoing(head=b"", letter=letter, start=0, sender=b"", junk=False)
+            outgoing = Outgoing(head=b"", message=message, start=0, sender=b"", junk=False)
             (answer, *_) = await next_hop.deliver(outgoing, (recipient,), TIMEOUT_S)
         else:
             await next_hop.reset()

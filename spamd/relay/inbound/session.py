@@ -14,12 +14,12 @@ import re
 from typing import TYPE_CHECKING
 
 from spamd.message.envelope import Envelope
-from spamd.relay.content.data import ChunkIntake, DataIntake, Intake
+from spamd.relay.content.data import BdatReader, DataReader, MessageReader
 from spamd.relay.content.spool import Share
-from spamd.relay.deadlines import Watchdog
+from spamd.relay.deadlines import Deadline
 from spamd.relay.inbound.context import RelayContext
-from spamd.relay.inbound.delivery import HandOver, final_replies
-from spamd.relay.inbound.greeting import ARGUMENT, NESTED, OK, Introduction
+from spamd.relay.inbound.delivery import Delivery, final_replies
+from spamd.relay.inbound.greeting import ARGUMENT, NESTED, OK, Greeting
 from spamd.relay.inbound.receiving import Receiving
 from spamd.relay.options import Mixed
 from spamd.relay.outbound.router import NextHopSession
@@ -50,7 +50,7 @@ _REPORT = reply(250, "2.1.5 Report address")
 _FULL = reply(452, "4.3.1 Not enough room now, please try again later")
 
 
-class RelaySession(Introduction):
+class RelaySession(Greeting):
     """The dialogue with one client."""
 
     def __init__(self, context: RelayContext, listener: Listener) -> None:
@@ -58,8 +58,8 @@ class RelaySession(Introduction):
         self._mail: Path | None = None
         self._recipients: list[bytes] = []
         self._report: Label | None = None
-        self._chunks: ChunkIntake | None = None
-        self._heart = Watchdog(self.loop, context.kennel, self._beat)
+        self._chunks: BdatReader | None = None
+        self._keepalive = Deadline(self.loop, context.deadline_timer, self._keep_next_hop_alive)
 
     # Envelope
 
@@ -89,7 +89,7 @@ class RelaySession(Introduction):
         answer = await next_hop.mail(wire, self.client())
         if answer.accepted:
             self._mail = path
-            self.conduct.useful()
+            self.limits.useful()
         self.say(answer)
 
     def _refusal(self, path: Path, next_hop: NextHopSession) -> Reply | None:
@@ -118,8 +118,8 @@ class RelaySession(Introduction):
             self.say(ARGUMENT)
             return
         answer = await self._recipient(wire, self.next_hop)
-        self.conduct.useful()
-        self.conduct.recipient()
+        self.limits.useful()
+        self.limits.recipient()
         self.say(answer)
 
     async def _recipient(self, wire: bytes, next_hop: NextHopSession) -> Reply:
@@ -141,9 +141,9 @@ class RelaySession(Introduction):
 
     def _reported(self, address: bytes) -> "Label | None":
         """Return what mail to a report address teaches; None where this client may not teach."""
-        desk = self._context.desk
-        label = desk.label_for(address) if desk is not None else None
-        return label if label and self._context.door.may_report(self.client()) else None
+        report_handler = self._context.report_handler
+        label = report_handler.label_for(address) if report_handler is not None else None
+        return label if label and self._context.limiter.may_report(self.client()) else None
 
     @property
     def _one_only(self) -> bool:
@@ -180,14 +180,14 @@ class RelaySession(Introduction):
             self.say(_START)
             if self.unsent:
                 await self.flush()
-            intake = DataIntake(self._share, self.options.max_message_bytes)
-            self._heart.watch(self._context.next_hop.keepalive_s)
+            reader = DataReader(self._share, self.options.max_message_bytes)
+            self._keepalive.set(self._context.next_hop.keepalive_s)
             try:
-                await Receiving(self).data(intake)
-                await self._hand_over(intake)
+                await Receiving(self).data(reader)
+                await self._deliver(reader)
             finally:
-                self._heart.calm()
-                intake.close()
+                self._keepalive.clear()
+                reader.close()
 
     @property
     def _share(self) -> Share:
@@ -204,7 +204,7 @@ class RelaySession(Introduction):
         if not words or not _SIZE.fullmatch(words[0]) or len(words) > 1 + last:
             # How much follows is unknown, so nothing after this can be understood.
             self.say(reply_to(FramingError(), in_hand=False))
-            await self.hang_up()
+            await self.end_session()
             return
         size = int(words[0])
         if not self._recipients:
@@ -212,21 +212,21 @@ class RelaySession(Introduction):
             self.say(_NO_SENDER if self._mail is None else self._no_recipients)
             return
         if self._chunks is None:
-            self._chunks = ChunkIntake(self._share, self.options.max_message_bytes)
-            self._heart.watch(self._context.next_hop.keepalive_s)
+            self._chunks = BdatReader(self._share, self.options.max_message_bytes)
+            self._keepalive.set(self._context.next_hop.keepalive_s)
         chunks = self._chunks
         await Receiving(self).chunk(size, chunks.feed, chunks)
         if size >= SMALL_CHUNK:
-            self.conduct.useful()
+            self.limits.useful()
         if chunks.fault is not None:
             # RFC 3030 §2: the transaction has failed; what follows is swallowed
             await self._refuse(chunks.fault)
         elif last:
             chunks.last()
             try:
-                await self._hand_over(chunks)
+                await self._deliver(chunks)
             finally:
-                self._heart.calm()
+                self._keepalive.clear()
                 chunks.close()
         else:
             self.say(reply(250, f"2.0.0 {size} octets"))
@@ -238,7 +238,7 @@ class RelaySession(Introduction):
             await self.next_hop.reset()
         self.say(reply_to(fault, in_hand=True))
 
-    async def _hand_over(self, intake: Intake) -> None:
+    async def _deliver(self, reader: MessageReader) -> None:
         """Judge a complete message, hand it on and answer for it."""
         next_hop, sender, recipients = self.next_hop, self._mail, self._recipients
         if next_hop is None or sender is None:
@@ -246,32 +246,32 @@ class RelaySession(Introduction):
         client = self.client()
         envelope = Envelope(sender=sender.address, recipients=tuple(recipients), client=client)
         report = self._report
-        self._chunks = None  # it is `intake` now
+        self._chunks = None  # it is `reader` now
         self.forget()
-        self.mail_came()
+        self.message_received()
         await self.turn()
-        hand_over = HandOver(self._context, self, next_hop, envelope)
+        delivery = Delivery(self._context, self, next_hop, envelope)
         if report is None:
-            replies = await hand_over.run(intake)
+            replies = await delivery.run(reader)
         else:
-            replies = [await hand_over.learn(intake, report)]
+            replies = [await delivery.learn(reader, report)]
         for answer in final_replies(replies, len(recipients), lmtp=self._listener.lmtp):
             self.say(answer)
         if not next_hop.usable:
-            await self.hang_up()
+            await self.end_session()
 
-    def _beat(self) -> None:
+    def _keep_next_hop_alive(self) -> None:
         """Keep the next hop awake while a message arrives or is judged."""
         if self.next_hop is not None:
             self.next_hop.keep_alive()
-        self._heart.watch(self._context.next_hop.keepalive_s)
+        self._keepalive.set(self._context.next_hop.keepalive_s)
 
     # State
 
     def end(self) -> None:
         """Give back what the session held."""
         self.forget()
-        self._heart.stop()
+        self._keepalive.stop()
         super().end()
 
     @property
@@ -288,4 +288,4 @@ class RelaySession(Introduction):
         if self._chunks is not None:
             self._chunks.close()
             self._chunks = None
-            self._heart.calm()
+            self._keepalive.clear()

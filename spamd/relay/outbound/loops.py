@@ -1,4 +1,4 @@
-"""Mail that would come back to us: next hops that are our own doors, however they are spelled.
+"""Mail that would come back to us: next hops that are our own listening, however they are spelled.
 
 At the start each next hop is compared with what we listen on: by address, not by name, so that
 localhost, an address of this machine behind 0.0.0.0, or a link to our socket is seen. What is only
@@ -17,12 +17,12 @@ from spamd.relay.urls import Listener, NextHopUrl
 Address = IPv4Address | IPv6Address
 
 
-def refuse_ourselves(
+def refuse_loops(
     urls: Mapping[str, NextHopUrl],
     listeners: Sequence[Listener],
     sockets: Sequence[socket.socket] | None,
 ) -> None:
-    """Refuse a next hop that is one of our own doors: each mail would turn in circles.
+    """Refuse a next hop that is one of our own listening: each mail would turn in circles.
 
     urls     settings key → next hop
     sockets  of the listeners, where they are open: they know a port that was free
@@ -30,13 +30,13 @@ def refuse_ourselves(
     Raises:
         ConfigError: one is.
     """
-    doors = [_door(listener, index, sockets) for index, listener in enumerate(listeners)]
+    listening = [_bound(listener, index, sockets) for index, listener in enumerate(listeners)]
     for key, url in urls.items():
-        if any(_same(url, listener, port) for listener, port in doors):
+        if any(_same(url, listener, port) for listener, port in listening):
             raise ConfigError(f"{key}: {url} is where relay.listen takes mail")
 
 
-def _door(
+def _bound(
     listener: Listener, index: int, sockets: Sequence[socket.socket] | None
 ) -> tuple[Listener, int]:
     if sockets and not listener.path:
@@ -49,17 +49,17 @@ def _same(url: NextHopUrl, listener: Listener, port: int) -> bool:
         return bool(listener.path) and os.path.realpath(url.path) == os.path.realpath(listener.path)
     if listener.path or port != url.port:
         return False
-    doors = list(_resolved(listener.host))
-    return any(_reaches(target, door) for target in _resolved(url.host) for door in doors)
+    listening = list(_resolved(listener.host))
+    return any(_reaches(target, bound) for target in _resolved(url.host) for bound in listening)
 
 
-def _reaches(target: Address, door: Address) -> bool:
-    """Tell whether a connection to `target` comes in at `door`."""
+def _reaches(target: Address, bound: Address) -> bool:
+    """Tell whether a connection to `target` comes in at `bound`."""
     if target.is_unspecified:  # connect(2) takes it for loopback
         target = IPv4Address("127.0.0.1") if target.version == 4 else IPv6Address("::1")
-    if target.version != door.version:
+    if target.version != bound.version:
         return False
-    return target == door or (door.is_unspecified and _ours(target))
+    return target == bound or (bound.is_unspecified and _ours(target))
 
 
 def _ours(address: Address) -> bool:

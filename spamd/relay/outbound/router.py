@@ -16,7 +16,7 @@ from spamd.errors import NextHopRefused, NextHopUnavailable
 from spamd.message.envelope import Client
 from spamd.ports import Observer
 from spamd.relay.content.outgoing import Outgoing
-from spamd.relay.deadlines import Kennel
+from spamd.relay.deadlines import DeadlineTimer
 from spamd.relay.options import NextHopOptions, NextHopTls
 from spamd.relay.outbound.maildir import MaildirSession
 from spamd.relay.outbound.smtp import SmtpSession
@@ -99,19 +99,19 @@ class NextHops:
     Args:
         options: where and how.
         hostname: our own name.
-        kennel: of their time-outs.
+        timer: of their time-outs.
         observer: is told when a next hop beside the default one can't be used.
     """
 
     def __init__(
-        self, options: NextHopOptions, hostname: str, kennel: Kennel, observer: Observer
+        self, options: NextHopOptions, hostname: str, timer: DeadlineTimer, observer: Observer
     ) -> None:
-        self._kennel = kennel
+        self._timer = timer
         self.observer = observer
         self._options = options
         self._hostname = hostname
         self.outgoing: WeakValueDictionary[tuple[str, int], SmtpSession] = WeakValueDictionary()
-        self._context = client_context(options)
+        self._context = client_tls_context(options)
         self._default = tuple(
             parse_next_hop(url, key="next_hop.url") for url in (options.url, *options.fallback)
         )
@@ -174,7 +174,7 @@ class NextHops:
     def _session(self, url: NextHopUrl) -> SmtpSession | MaildirSession:
         if url.scheme is Scheme.MAILDIR:
             return MaildirSession(url, self._options, self._hostname)
-        return SmtpSession(url, self._options, self._hostname, self._context, self._kennel)
+        return SmtpSession(url, self._options, self._hostname, self._context, self._timer)
 
 
 class RoutedSession:
@@ -186,24 +186,24 @@ class RoutedSession:
         self._extended = True
         self._default = default
         self._sessions: dict[Urls, NextHopSession] = {next_hops.route(b""): default}
-        self._holder: NextHopSession | None = None  # where the transaction is
+        self._current: NextHopSession | None = None  # where the transaction is
         self._mail = b"", client
-        self._settled = False
+        self._accepted = False
 
     @property
     def lmtp(self) -> bool:
         """Tell whether the transaction's next hop gives one final reply per recipient."""
-        return (self._holder or self._default).lmtp
+        return (self._current or self._default).lmtp
 
     @property
     def usable(self) -> bool:
         """Tell whether the sessions in use are in step."""
-        return self._default.usable and (self._holder is None or self._holder.usable)
+        return self._default.usable and (self._current is None or self._current.usable)
 
     @property
     def knows_client(self) -> bool:
         """Tell whether the transaction's next hop has been told the client's address."""
-        return (self._holder or self._default).knows_client
+        return (self._current or self._default).knows_client
 
     @property
     def capabilities(self) -> Capabilities | None:
@@ -217,40 +217,40 @@ class RoutedSession:
             if session is not self._default:
                 session.close()
                 del self._sessions[urls]
-        self._settle(None)
+        self._assign(None)
         return await self._default.greet(client, extended=extended)
 
     async def mail(self, argument: bytes, client: Client) -> Reply:
         """Ask the default next hop."""
         self._mail = argument, client
         answer = await self._default.mail(argument, client)
-        self._settle(self._default)
+        self._assign(self._default)
         return answer
 
     async def rcpt(self, argument: bytes, path: Path | None) -> Reply:
         """Ask the next hop of the recipient's domain."""
         urls = self._next_hops.route(path.domain if path else b"")
-        holder = self._sessions.get(urls)
-        if holder is None or holder is not self._holder:
-            if self._settled:
+        session = self._sessions.get(urls)
+        if session is None or session is not self._current:
+            if self._accepted:
                 return _ELSEWHERE
             try:
-                holder, answer = await self._turn_to(urls)
+                session, answer = await self._move_to(urls)
             except (NextHopUnavailable, NextHopRefused) as error:
                 self._next_hops.observer.failed("session.failed", error)
                 return _NOT_NOW
             if not answer.accepted:
                 return answer
-        answer = await holder.rcpt(argument, path)
-        self._settled = self._settled or answer.accepted
+        answer = await session.rcpt(argument, path)
+        self._accepted = self._accepted or answer.accepted
         return answer
 
     async def reset(self) -> Reply:
         """End the transaction wherever it was."""
-        holder = self._holder
-        self._settle(None)
-        if holder is not None and holder is not self._default:
-            await holder.reset()
+        session = self._current
+        self._assign(None)
+        if session is not None and session is not self._default:
+            await session.reset()
         return await self._default.reset()
 
     async def command(self, line: bytes) -> Reply:
@@ -266,9 +266,9 @@ class RoutedSession:
         self, outgoing: Outgoing, recipients: Sequence[bytes], timeout_s: float
     ) -> list[Reply]:
         """Hand the message to the transaction's next hop."""
-        holder = self._holder or self._default
-        self._settle(None)
-        return await holder.deliver(outgoing, recipients, timeout_s)
+        session = self._current or self._default
+        self._assign(None)
+        return await session.deliver(outgoing, recipients, timeout_s)
 
     def close(self) -> None:
         """End all sessions."""
@@ -280,15 +280,15 @@ class RoutedSession:
         for session in self._sessions.values():
             session.abort()
 
-    def _settle(self, holder: NextHopSession | None) -> None:
-        self._holder = holder
-        self._settled = False
+    def _assign(self, session: NextHopSession | None) -> None:
+        self._current = session
+        self._accepted = False
 
-    async def _turn_to(self, urls: Urls) -> tuple[NextHopSession, Reply]:
+    async def _move_to(self, urls: Urls) -> tuple[NextHopSession, Reply]:
         """Move the transaction, in which nobody has been accepted yet, to another next hop."""
-        if self._holder is not None:
-            holder, self._holder = self._holder, None
-            await holder.reset()
+        if self._current is not None:
+            previous, self._current = self._current, None
+            await previous.reset()
         session = self._sessions.get(urls)
         if session is None or not session.usable:
             session = await self._next_hops.connect(urls, self._client)
@@ -300,11 +300,11 @@ class RoutedSession:
                 return session, answer
         answer = await session.mail(*self._mail)
         if answer.accepted:
-            self._holder = session
+            self._current = session
         return session, answer
 
 
-def client_context(options: NextHopOptions) -> ssl.SSLContext | None:
+def client_tls_context(options: NextHopOptions) -> ssl.SSLContext | None:
     """Return the TLS context towards next hops, None when TLS is never used.
 
     Raises:

@@ -21,13 +21,19 @@ from typing import NoReturn
 from spamd.errors import DeadlineExceeded, NextHopRefused, NextHopUnavailable, RemoteProtocolError
 from spamd.message.envelope import Client
 from spamd.relay.content.outgoing import Outgoing
-from spamd.relay.deadlines import Kennel, TimeLimit
+from spamd.relay.deadlines import DeadlineTimer, TimeLimit
 from spamd.relay.options import NextHopOptions, NextHopTls
 from spamd.relay.outbound.wire import DONE, DOT, GREETING, LOGIN, START, Wire
 from spamd.relay.smtp.capabilities import Capabilities, parse_capabilities
 from spamd.relay.smtp.client_identity import identity_commands, proxy_header
-from spamd.relay.smtp.commands import Path, understood
-from spamd.relay.smtp.replies import ClientUntold, NextHopLost, NextHopTlsFailed, Reply, reply
+from spamd.relay.smtp.commands import Path, without_unsupported
+from spamd.relay.smtp.replies import (
+    ClientNotIdentified,
+    NextHopLost,
+    NextHopTlsFailed,
+    Reply,
+    reply,
+)
 from spamd.relay.urls import NextHopUrl
 
 _UNKNOWN = {500, 502, 503}
@@ -44,7 +50,7 @@ class SmtpSession:
         options: time-outs, TLS, identity.
         hostname: our own name.
         context: for STARTTLS; None never uses it.
-        kennel: of its time-outs.
+        timer: of its time-outs.
 
     Attributes:
         lmtp: whether the next hop gives one final reply per recipient.
@@ -56,7 +62,7 @@ class SmtpSession:
         options: NextHopOptions,
         hostname: str,
         context: ssl.SSLContext | None,
-        kennel: Kennel,
+        timer: DeadlineTimer,
     ) -> None:
         self.url = url
         self.lmtp = url.lmtp
@@ -66,8 +72,8 @@ class SmtpSession:
         self._hostname = hostname
         self._context = context
         self._loop = asyncio.get_running_loop()
-        self._kennel = kennel
-        self._wire = Wire(self._loop, kennel)
+        self._timer = timer
+        self._wire = Wire(self._loop, timer)
         self._encrypted = False
         self._delivering = False
 
@@ -91,7 +97,7 @@ class SmtpSession:
         """
         options = self._options
         loop = self._loop
-        limit = TimeLimit(loop, self._kennel)
+        limit = TimeLimit(loop, self._timer)
         try:
             with limit.of(options.connect_timeout_s):
                 if self.url.path:
@@ -106,13 +112,13 @@ class SmtpSession:
             peer = self._wire.transport.get_extra_info("peername")
             self._wire.transport.write(proxy_header(client, peer[:2]))
             self.knows_client = bool(client.address)  # else it comes by a UNIX socket, as we do
-        banner = await self._wire.greeting(options.greeting_timeout_s)
+        banner = await self._wire.banner(options.greeting_timeout_s)
         if banner.accepted:
             return
         self.close()
         if banner.code < 500:
             # RFC 5321 §3.1: a next hop that can't serve now says 421; others of 4yz mean the same
-            raise NextHopRefused(banner.as_goodbye.raw)
+            raise NextHopRefused(banner.as_421.raw)
         if self.knows_client:
             raise NextHopRefused(banner.raw)
         # It refuses us, not the client; a wrong setting between the two must not bounce mail.
@@ -123,7 +129,7 @@ class SmtpSession:
 
         Raises:
             NextHopTlsFailed: TLS is required and can't be had.
-            ClientUntold: it is to be told the client and can't be told.
+            ClientNotIdentified: it is to be told the client and can't be told.
             NextHopRefused: it does not take this client now.
         """
         options = self._options
@@ -140,47 +146,47 @@ class SmtpSession:
         elif asked is not extended:
             answer = await self._hello(client, extended=extended)
         if options.xclient and answer.accepted and not self.knows_client:
-            self._untold("the next hop refuses EHLO, and with it XCLIENT")
+            self._not_identified("the next hop refuses EHLO, and with it XCLIENT")
         if options.proxy_protocol and answer.code in _UNKNOWN:
-            self._untold("the next hop does not understand the PROXY header")
+            self._not_identified("the next hop does not understand the PROXY header")
         return answer
 
     def mail(self, argument: bytes, client: Client) -> Awaitable[Reply]:
         """Pass MAIL on."""
-        command = b"MAIL " + understood(argument, self.capabilities) + b"\r\n"
+        command = b"MAIL " + without_unsupported(argument, self.capabilities) + b"\r\n"
         forward = self._forward(client)
         if forward:
             return self._forwarded(forward, command)
-        return self._wire.ask(command, self._options.command_timeout_s)
+        return self._wire.command(command, self._options.command_timeout_s)
 
     async def _forwarded(self, forward: list[bytes], command: bytes) -> Reply:
         """Name the client, then pass MAIL on."""
         timeout_s = self._options.command_timeout_s
         if self.capabilities and b"PIPELINING" in self.capabilities:
             line = b"".join((*forward, command))
-            return await self._wire.ask(line, timeout_s, unheard=len(forward))
+            return await self._wire.command(line, timeout_s, ignored_replies=len(forward))
         for line in forward:
-            await self._wire.ask(line, timeout_s)
-        return await self._wire.ask(command, timeout_s)
+            await self._wire.command(line, timeout_s)
+        return await self._wire.command(command, timeout_s)
 
     def rcpt(self, argument: bytes, path: Path | None) -> Awaitable[Reply]:  # noqa: ARG002 - routes need it
         """Pass RCPT on."""
-        command = b"RCPT " + understood(argument, self.capabilities) + b"\r\n"
-        return self._wire.ask(command, self._options.command_timeout_s)
+        command = b"RCPT " + without_unsupported(argument, self.capabilities) + b"\r\n"
+        return self._wire.command(command, self._options.command_timeout_s)
 
     def reset(self) -> Awaitable[Reply]:
         """End the transaction without a message."""
-        return self._wire.ask(b"RSET\r\n", self._options.command_timeout_s)
+        return self._wire.command(b"RSET\r\n", self._options.command_timeout_s)
 
     def command(self, line: bytes) -> Awaitable[Reply]:
         """Pass any other command on (AUTH and its answers)."""
-        return self._wire.ask(line + b"\r\n", self._options.command_timeout_s, answers=LOGIN)
+        return self._wire.command(line + b"\r\n", self._options.command_timeout_s, answers=LOGIN)
 
     def keep_alive(self) -> None:
         """Keep the next hop from ending an idle session."""
         # RFC 5321 §4.1.1.9: NOOP does not touch the transaction. Behind DATA it would be text.
         if not self._delivering:
-            self._wire.tell(b"NOOP\r\n")
+            self._wire.send_nowait(b"NOOP\r\n")
 
     async def deliver(
         self, outgoing: Outgoing, recipients: Sequence[bytes], timeout_s: float
@@ -196,15 +202,15 @@ class SmtpSession:
         try:
             deadline = self._loop.time() + timeout_s
             data_s = min(options.data_timeout_s, timeout_s)
-            answer = await self._wire.ask(b"DATA\r\n", data_s, answers=START)
+            answer = await self._wire.command(b"DATA\r\n", data_s, answers=START)
             if answer.code != 354:
-                return [self._no_data(answer)] * count
+                return [self._data_refused(answer)] * count
             whole = outgoing.whole
             if whole is None:
-                await self._wire.pour(outgoing.blocks(), options.block_timeout_s, deadline)
+                await self._wire.write_body(outgoing.blocks(), options.block_timeout_s, deadline)
                 whole = DOT
             left_s = deadline - self._loop.time()
-            first = await (await self._wire.send(whole, left_s, further=count - 1))
+            first = await (await self._wire.send_message(whole, left_s, extra_replies=count - 1))
         except BaseException:
             self._wire.abort()  # never let a part pass for the whole
             raise
@@ -212,9 +218,9 @@ class SmtpSession:
             self._delivering = False
         if count == 1:
             return [first]
-        return [first, *await self._further(count - 1, deadline - self._loop.time())]
+        return [first, *await self._extra_replies(count - 1, deadline - self._loop.time())]
 
-    def _no_data(self, answer: Reply) -> Reply:
+    def _data_refused(self, answer: Reply) -> Reply:
         """Return the answer to a DATA that the next hop did not want.
 
         Raises:
@@ -222,7 +228,7 @@ class SmtpSession:
         """
         if answer.code < 400:
             raise RemoteProtocolError(f"{answer.code} to DATA")
-        self._wire.tell(b"RSET\r\n")
+        self._wire.send_nowait(b"RSET\r\n")
         return answer
 
     def close(self) -> None:
@@ -233,20 +239,20 @@ class SmtpSession:
         """Cut the session."""
         self._wire.abort()
 
-    async def _further(self, count: int, timeout_s: float) -> list[Reply]:
-        """Return the further LMTP replies; those that do not come are replaced by ours."""
+    async def _extra_replies(self, count: int, timeout_s: float) -> list[Reply]:
+        """Return the other LMTP replies; those that do not come are replaced by ours."""
         # Recipients answered so far have their mail; only the others try again.
         replies = [reply(451, "4.4.2 Connection lost, please try again later")] * count
         with suppress(NextHopLost, RemoteProtocolError):
             for index in range(count):
-                replies[index] = await self._wire.further(timeout_s)
+                replies[index] = await self._wire.next_reply(timeout_s)
         return replies
 
     async def _hello(self, client: Client, *, extended: bool) -> Reply:
         verb = b"LHLO " if self.lmtp else b"EHLO " if extended else b"HELO "
         helo = self._hostname if self._options.own_helo else client.helo
         line = verb + helo.encode("utf-8", "surrogateescape") + b"\r\n"
-        answer = await self._wire.ask(line, self._options.greeting_timeout_s)
+        answer = await self._wire.command(line, self._options.greeting_timeout_s)
         if answer.accepted:
             self.capabilities = parse_capabilities(answer) if extended or self.lmtp else None
         return answer
@@ -270,7 +276,9 @@ class SmtpSession:
     async def _start_tls(self, context: ssl.SSLContext, client: Client) -> bool:
         """Turn on TLS, on a fresh connection go without; tell whether hello is due again."""
         options = self._options
-        answer = await self._wire.ask(b"STARTTLS\r\n", options.greeting_timeout_s, answers=GREETING)
+        answer = await self._wire.command(
+            b"STARTTLS\r\n", options.greeting_timeout_s, answers=GREETING
+        )
         if answer.code != 220:
             if options.tls is NextHopTls.REQUIRED:
                 self.close()
@@ -283,7 +291,7 @@ class SmtpSession:
                 raise
             # Opportunistic TLS is no promise; the handshake has spoilt the connection.
             self._context = None
-            self._wire = Wire(self._loop, self._kennel)
+            self._wire = Wire(self._loop, self._timer)
             self.knows_client = False
             await self.open(client)
         else:
@@ -296,22 +304,22 @@ class SmtpSession:
         if b"ADDR" not in offered:  # what a next hop decides by
             if self.knows_client:
                 return  # said once already, and it is the same client
-            self._untold("the next hop offers us no XCLIENT with ADDR")
+            self._not_identified("the next hop offers us no XCLIENT with ADDR")
         for line in identity_commands(b"XCLIENT", client, offered):
-            answer = await self._wire.ask(
+            answer = await self._wire.command(
                 line, self._options.greeting_timeout_s, answers=(*GREETING, *DONE)
             )
             if answer.permanent:
-                self._untold(f"XCLIENT is refused by the next hop: {answer.code}")
+                self._not_identified(f"XCLIENT is refused by the next hop: {answer.code}")
             if not answer.accepted:
                 self.close()
                 raise NextHopRefused(answer.raw)
         self.knows_client = True
 
-    def _untold(self, why: str) -> NoReturn:
+    def _not_identified(self, why: str) -> NoReturn:
         """End the session: the next hop would take the client for us."""
         self.close()
-        raise ClientUntold(f"{why}; {self.url} would take all clients for this machine")
+        raise ClientNotIdentified(f"{why}; {self.url} would take all clients for this machine")
 
     def _forward(self, client: Client) -> list[bytes]:
         """Return the XFORWARD commands; they count for one message, so they stand before each."""

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import cast
 
 from spamd.errors import RemoteProtocolError, SpamdError
-from spamd.relay.deadlines import Kennel, Watchdog
+from spamd.relay.deadlines import Deadline, DeadlineTimer
 from spamd.relay.smtp.replies import NextHopLost, NextHopTlsFailed, Reply
 
 DOT = b".\r\n"
@@ -41,19 +41,19 @@ _LINE = re.compile(rb"([2-5][0-9][0-9])(?:([ -])[^\r\n]*)?\r\n")
 class Wire(asyncio.Protocol):
     """One connection to the next hop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, kennel: Kennel) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, timer: DeadlineTimer) -> None:
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._awaited: deque[tuple[asyncio.Future[Reply] | None, tuple[int, ...]]] = deque()
         banner: asyncio.Future[Reply] = loop.create_future()
         self._awaited.append((banner, GREETING))
-        self._due = [banner]
-        self._proven = False  # a message has been answered after its end
+        self._announced = [banner]
+        self._answered_in_step = False  # a message has been answered after its end
         self._buffer = b""
         self._goodbye: Reply | None = None
-        self._pouring = False
+        self._writing_body = False
         self._fault: SpamdError | None = None
-        self._watchdog = Watchdog(loop, kennel, self._silent)
+        self._deadline = Deadline(loop, timer, self._silent)
         self._writable: asyncio.Future[None] | None = None
 
     @property
@@ -88,25 +88,25 @@ class Wire(asyncio.Protocol):
             self._fail(NextHopTlsFailed("handshake failed"))
             raise NextHopTlsFailed("handshake failed") from error
 
-    def greeting(self, timeout_s: float) -> asyncio.Future[Reply]:
+    def banner(self, timeout_s: float) -> asyncio.Future[Reply]:
         """Return what becomes the banner, which may come before anybody asks for it."""
-        return self.further(timeout_s)
+        return self.next_reply(timeout_s)
 
-    def ask(
+    def command(
         self,
         line: bytes,
         timeout_s: float,
         *,
         answers: tuple[int, ...] = DONE,
-        unheard: int = 0,
-        further: int = 0,
+        ignored_replies: int = 0,
+        extra_replies: int = 0,
     ) -> asyncio.Future[Reply]:
         """Send one command (or the end of a message); what is returned becomes its reply.
 
-        answers  what the reply may be unless it refuses; any other is a breach of the rules
-        unheard  so many commands stand before it in `line`, whose replies nobody waits for
-        further  so many replies follow the first (LMTP: one per recipient), for `further`; all may
-                 come in one piece
+        answers          what the reply may be unless it refuses; any other breaks the protocol
+        ignored_replies  so many commands stand before it in `line`, whose replies nobody waits for
+        extra_replies    so many replies follow the first (LMTP: one per recipient), for
+                         `next_reply`; all may come in one piece
 
         Raises:
             SpamdError: the connection has failed before.
@@ -118,60 +118,62 @@ class Wire(asyncio.Protocol):
         if self._fault is not None or self._transport is None:
             raise self._fault or NextHopLost("no connection")
         self._transport.write(line)
-        if unheard:
-            self._awaited.extend([(None, DONE)] * unheard)
+        if ignored_replies:
+            self._awaited.extend([(None, DONE)] * ignored_replies)
         first: asyncio.Future[Reply] = self._loop.create_future()
         self._awaited.append((first, answers))
-        if further:
-            announced = [self._loop.create_future() for _ in range(further)]
+        if extra_replies:
+            announced = [self._loop.create_future() for _ in range(extra_replies)]
             self._awaited.extend((each, answers) for each in announced)
-            self._due.extend(announced)
-        self._watchdog.watch(timeout_s)
+            self._announced.extend(announced)
+        self._deadline.set(timeout_s)
         return first
 
-    def further(self, timeout_s: float) -> asyncio.Future[Reply]:
-        """Return what becomes the next of the replies that were announced to `ask`."""
-        if not self._due:  # it said goodbye, and `ask` did not ask
-            raise NextHopLost("has taken its leave")
-        future = self._due.pop(0)
+    def next_reply(self, timeout_s: float) -> asyncio.Future[Reply]:
+        """Return what becomes the next of the replies that were announced to `command`."""
+        if not self._announced:  # it said goodbye, and `command` did not ask
+            raise NextHopLost("the next hop has ended the session")
+        future = self._announced.pop(0)
         if not future.done():
             if self._fault is not None:
                 raise self._fault
-            self._watchdog.watch(timeout_s)
+            self._deadline.set(timeout_s)
         return future
 
-    def tell(self, line: bytes) -> None:
+    def send_nowait(self, line: bytes) -> None:
         """Send one command whose reply nobody waits for."""
         if self.usable:
             self.transport.write(line)
             self._awaited.append((None, DONE))
 
-    async def send(
-        self, whole: bytes, timeout_s: float, *, further: int = 0
+    async def send_message(
+        self, whole: bytes, timeout_s: float, *, extra_replies: int = 0
     ) -> asyncio.Future[Reply]:
-        """Send a message in one piece; what is returned becomes its reply, as of `ask`.
+        """Send a message in one piece; what is returned becomes its reply, as of `command`.
 
         The first one on a connection keeps its final dot back for a moment: a next hop that answers
         before it has seen the end of a message would do so unnoticed otherwise, since the kernel
         takes a small one whole.
         """
-        if not self._proven and self._fault is None and self._goodbye is None:
-            self._pouring = True
+        if not self._answered_in_step and self._fault is None and self._goodbye is None:
+            self._writing_body = True
             self.transport.write(whole[: -len(DOT)])
             await asyncio.sleep(PROBE_S)
-            self._pouring = False
+            self._writing_body = False
             whole = DOT
-        answer = self.ask(whole, timeout_s, further=further)
-        self._proven = True
+        answer = self.command(whole, timeout_s, extra_replies=extra_replies)
+        self._answered_in_step = True
         return answer
 
-    async def pour(self, blocks: AsyncIterable[bytes], timeout_s: float, deadline: float) -> None:
+    async def write_body(
+        self, blocks: AsyncIterable[bytes], timeout_s: float, deadline: float
+    ) -> None:
         """Send the blocks of a message; each must be taken in time, and all by the deadline.
 
-        A next hop that refuses before it has all of them gets no more; `ask` returns its refusal.
-        One that accepts has broken the rules.
+        A next hop that refuses before it has all of them gets no more; `command` returns its
+        refusal. One that accepts breaks the protocol.
         """
-        self._pouring = True
+        self._writing_body = True
         async for block in blocks:
             if self._goodbye is not None:
                 break
@@ -179,10 +181,10 @@ class Wire(asyncio.Protocol):
                 raise self._fault
             self.transport.write(block)
             if self._writable is not None:
-                self._watchdog.watch(min(timeout_s, deadline - self._loop.time()))
+                self._deadline.set(min(timeout_s, deadline - self._loop.time()))
                 await self._writable
-                self._watchdog.calm()
-        self._pouring = False
+                self._deadline.clear()
+        self._writing_body = False
 
     def abort(self) -> None:
         """Cut the connection; the next hop must not take what it has for a whole message."""
@@ -192,7 +194,7 @@ class Wire(asyncio.Protocol):
         """Say goodbye and close, without waiting for the answer."""
         if self.usable and not self._awaited:
             self.transport.write(b"QUIT\r\n")
-        self._watchdog.stop()
+        self._deadline.stop()
         if self._transport is not None:
             self._transport.close()
 
@@ -256,7 +258,7 @@ class Wire(asyncio.Protocol):
 
     def _answered(self, reply: Reply) -> None:
         if not self._awaited:
-            if reply.code == 421 or (self._pouring and reply.code >= 400):
+            if reply.code == 421 or (self._writing_body and reply.code >= 400):
                 self._goodbye = reply
                 self.resume_writing()  # it may take no more
             else:
@@ -268,7 +270,7 @@ class Wire(asyncio.Protocol):
             return
         self._awaited.popleft()
         if not self._awaited:
-            self._watchdog.calm()
+            self._deadline.clear()
         if future is not None:
             if not future.done():
                 future.set_result(reply)
@@ -281,7 +283,7 @@ class Wire(asyncio.Protocol):
     def _fail(self, fault: SpamdError) -> None:
         if self._fault is None:
             self._fault = fault
-        self._watchdog.stop()
+        self._deadline.stop()
         for future, _ in self._awaited:
             if future is not None and not future.done():
                 future.set_exception(self._fault)

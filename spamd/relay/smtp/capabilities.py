@@ -39,7 +39,7 @@ def parse_capabilities(reply: Reply) -> Capabilities:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ours:
+class OwnExtensions:
     """What this session can offer of its own."""
 
     hostname: str
@@ -58,7 +58,7 @@ def size_limit(ours: int, theirs: Capabilities) -> int:
     return min(ours, limit or ours)
 
 
-def offer(ours: Ours, theirs: Capabilities) -> bytes:
+def offer(ours: OwnExtensions, theirs: Capabilities) -> bytes:
     """Return our reply to EHLO or LHLO, all lines."""
     size = max(1, size_limit(ours.max_message_bytes, theirs) - FIELDS_BYTES)
     lines = [ours.hostname.encode("ascii", "replace"), b"PIPELINING", b"SIZE %d" % size]

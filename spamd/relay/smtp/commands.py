@@ -57,7 +57,7 @@ def parse_path(argument: bytes) -> Path | None:
     return Path(address, parameters, end)
 
 
-def understood(argument: bytes, extensions: Container[bytes] | None) -> bytes:
+def without_unsupported(argument: bytes, extensions: Container[bytes] | None) -> bytes:
     """Return the argument without parameters of extensions that the next hop does not offer.
 
     extensions  what it offers in upper case; None when it has not said (after HELO)

@@ -43,7 +43,7 @@ class NextHopTlsFailed(NextHopUnavailable):
     """TLS with the next hop is required and could not be had."""
 
 
-class ClientUntold(NextHopUnavailable):
+class ClientNotIdentified(NextHopUnavailable):
     """The next hop is to be told the client and can't be told: it would be open to everybody."""
 
 
@@ -97,7 +97,7 @@ class Reply:
         return self.code >= 500
 
     @property
-    def as_goodbye(self) -> "Reply":
+    def as_421(self) -> "Reply":
         """Return the same words as 421, after which the connection is closed."""
         return Reply(421, _CODE.sub(b"421", self.raw))
 
@@ -148,7 +148,7 @@ TABLE: Mapping[type[SpamdError], Row] = MappingProxyType(
         NextHopTlsFailed: Row(
             code=451, at_command=421, enhanced="4.7.5", text=f"No secure connection, {_LATER}"
         ),
-        ClientUntold: Row(
+        ClientNotIdentified: Row(
             code=451, at_command=421, enhanced="4.3.5", text=f"Mail can't be taken now, {_LATER}"
         ),
         RemoteProtocolError: _INTERNAL,  # the next hop broke the rules, not the client
@@ -185,7 +185,7 @@ def reply_to(error: BaseException, *, in_hand: bool) -> Reply:
     return _INTERNAL.reply(in_hand=in_hand)
 
 
-def concerns_us(error: BaseException) -> bool:
+def needs_logging(error: BaseException) -> bool:
     """Tell whether a fault is ours or the next hop's: the log must tell of it.
 
     What a client does wrong, or too much of, is told to the client only.

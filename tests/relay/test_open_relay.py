@@ -8,10 +8,10 @@ import pytest
 
 from spamd.relay.options import NextHopOptions, RelayOptions
 from spamd.relay.outbound.open_relay import (
-    Door,
-    Strangers,
-    ask_all,
-    reached_by_strangers,
+    OpenRelayCheck,
+    Relaying,
+    probe_all,
+    reachable_from_outside,
     trusts_everybody,
 )
 from tests.fakes import FakeObserver
@@ -26,7 +26,7 @@ def offering(*attributes: bytes) -> list[bytes]:
     return [*FULL, b" ".join((b"XCLIENT", *attributes))]
 
 
-UNTOLD: dict[str, dict[str, Any]] = {
+NOT_IDENTIFIED: dict[str, dict[str, Any]] = {
     "not offered": {},
     "offered without an address": {"extensions": offering(b"NAME", b"PROTO")},
     "offered without anything": {"extensions": offering()},
@@ -41,12 +41,12 @@ UNTOLD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("trusted", [(), ("127.0.0.0/8",)])
-@pytest.mark.parametrize("case", UNTOLD)
+@pytest.mark.parametrize("case", NOT_IDENTIFIED)
 async def test_j1_a_next_hop_that_cant_be_told_the_client_gets_no_mail(
     case: str, trusted: tuple[str, ...]
 ) -> None:
     hello = b"EHLO " + b"=" * 250 if "second line" in case else b"EHLO c.test"
-    hop = ScriptedNextHop(**UNTOLD[case])
+    hop = ScriptedNextHop(**NOT_IDENTIFIED[case])
     async with hop, relay(hop.url, next_hop=XCLIENT, trusted_networks=trusted) as running:
         talk = await running.talk()
         assert (await talk.say(hello)).startswith(b"421 4.3.5 ")
@@ -116,44 +116,44 @@ async def test_j1_a_next_hop_that_answers_the_proxy_header_late_gets_no_mail() -
 REACHED = RelayOptions(listen=("0.0.0.0:25",))  # never opened here
 
 
-async def doors(hop: ScriptedNextHop, **next_hop: Any) -> list[Door]:
+async def doors(hop: ScriptedNextHop, **next_hop: Any) -> list[Relaying]:
     options = NextHopOptions(url=hop.url, **next_hop)
-    return [seen.door async for seen in ask_all(REACHED, options, within_s=10)]
+    return [seen.relaying async for seen in probe_all(REACHED, options, within_s=10)]
 
 
 @pytest.mark.parametrize(
-    ("answers", "door"),
+    ("answers", "relaying"),
     [
-        ({"RCPT": b"554 5.7.1 Relay access denied\r\n"}, Door.CLOSED),
-        ({"RCPT": b"450 4.7.1 greylisted\r\n"}, Door.CLOSED),
-        ({}, Door.OPEN),
-        ({"": b"421 4.3.2 later\r\n"}, Door.UNKNOWN),
+        ({"RCPT": b"554 5.7.1 Relay access denied\r\n"}, Relaying.CLOSED),
+        ({"RCPT": b"450 4.7.1 greylisted\r\n"}, Relaying.CLOSED),
+        ({}, Relaying.OPEN),
+        ({"": b"421 4.3.2 later\r\n"}, Relaying.UNKNOWN),
     ],
 )
 async def test_j1_the_stranger_reads_what_the_next_hop_does_with_mail_for_elsewhere(
-    answers: dict[str, Any], door: Door
+    answers: dict[str, Any], relaying: Relaying
 ) -> None:
     async with ScriptedNextHop(answers=answers) as hop:
-        assert await doors(hop) == [door]
+        assert await doors(hop) == [relaying]
         assert "DATA" not in hop.verbs
 
 
 async def test_j1_the_stranger_sees_that_nobody_can_be_told() -> None:
     async with ScriptedNextHop() as hop:
-        assert await doors(hop, xclient=True) == [Door.UNTOLD]
+        assert await doors(hop, xclient=True) == [Relaying.NOT_IDENTIFIED]
 
 
 async def test_j1_the_stranger_is_named_to_a_next_hop_that_is_told() -> None:
     hop = ScriptedNextHop(extensions=offering(b"ADDR"), answers=dict(TOLD))
     async with hop:
-        assert await doors(hop, xclient=True) == [Door.OPEN]
+        assert await doors(hop, xclient=True) == [Relaying.OPEN]
         assert b"XCLIENT ADDR=203.0.113.1" in hop.commands
 
 
 async def test_j1_an_open_next_hop_is_told_of_at_the_start() -> None:
     observer = FakeObserver()
     async with ScriptedNextHop() as hop:
-        job = Strangers(REACHED, NextHopOptions(url=hop.url), observer)
+        job = OpenRelayCheck(REACHED, NextHopOptions(url=hop.url), observer)
         task = asyncio.get_running_loop().create_task(job.run())
         await hop.until(lambda: "RSET" in hop.verbs)
         await hop.until(lambda: hop.open == 0)
@@ -174,7 +174,7 @@ async def test_j1_an_open_next_hop_is_told_of_at_the_start() -> None:
     ],
 )
 def test_j1_whether_strangers_reach_us(options: dict[str, Any], reached: bool) -> None:  # noqa: FBT001 - a column
-    assert reached_by_strangers(RelayOptions(**options)) is reached
+    assert reachable_from_outside(RelayOptions(**options)) is reached
 
 
 def test_j1_a_network_that_holds_everybody_is_seen() -> None:
@@ -184,4 +184,4 @@ def test_j1_a_network_that_holds_everybody_is_seen() -> None:
 
 async def test_j1_a_maildir_is_not_asked(tmp_path: Path) -> None:
     options = NextHopOptions(url=f"maildir://{tmp_path}", xclient=True)
-    assert [seen async for seen in ask_all(REACHED, options, within_s=1)] == []
+    assert [seen async for seen in probe_all(REACHED, options, within_s=1)] == []
