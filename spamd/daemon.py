@@ -23,11 +23,11 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from spamd.clock import WallClock
+from spamd import resources
 from spamd.errors import ConfigError
 from spamd.loading import loading
 from spamd.message.facts import SCHEMA
@@ -35,17 +35,42 @@ from spamd.observe.options import MetricsOptions, host_and_port
 from spamd.relay.sockets import open_sockets, probe, require, unbound
 from spamd.settings import Settings
 from spamd.storage.corpus.lookup import Lookup
-from spamd.supervisor import HANDED_OVER, READY, Pauses, Supervisor, notify
+from spamd.supervisor import HANDED_OVER, READY, Supervisor, notify
 
 if TYPE_CHECKING:
-    from spamd.ports import Application, Job, Observer
+    from spamd.ports import Observer
+
+
+class Application(Protocol):
+    """Everything one process runs (`app.Application`)."""
+
+    @property
+    def observer(self) -> "Observer":
+        """Return whom to tell of starts, stops and faults."""
+        ...
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Take mail while the context lasts.
+
+        Raises:
+            ConfigError: a setting makes it impossible.
+        """
+        ...
+
+    def reload(self) -> None:
+        """Read certificates and settings again.
+
+        Raises:
+            ConfigError: they can't be used; the old ones stay.
+        """
+        ...
 
 
 def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]) -> int:
     """Run the daemon until it is told to stop; return the exit code.
 
     Args:
-        settings: of all rooms.
+        settings: of all packages.
         read_from: the settings file, for the log.
         read_again: returns the settings as they are by then.
 
@@ -59,7 +84,7 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
     columns = open_sockets(settings.relay.listeners, workers)
     _probe(settings.metrics, workers)
     if workers == 1:
-        return _run(_work(_built(settings, read_again, columns[0], 0), None, read_from))
+        return _run(_work(lambda: _built(settings, read_again, columns[0], 0), None, read_from))
     return _run(_supervisor(settings, columns).run())
 
 
@@ -72,13 +97,8 @@ def raise_file_limit() -> None:
 
 
 def _supervisor(settings: Settings, columns: Sequence[Sequence[socket.socket]]) -> "Supervisor":
-    from spamd.observe.log import LogObserver  # noqa: PLC0415 - it would delay `_built`
-    from spamd.observe.metrics import Metrics  # noqa: PLC0415
-
     command = [sys.executable, "-P", "-m", "spamd", *sys.argv[1:]]
-    metrics = Metrics(settings.metrics)
-    observer = LogObserver(settings.log, metrics, WallClock(), fields={"worker": "supervisor"})
-    return Supervisor(command, columns, observer)
+    return Supervisor(command, columns, resources.log_observer(settings, worker="supervisor"))
 
 
 def _probe(options: MetricsOptions, workers: int) -> None:
@@ -103,7 +123,7 @@ def _rebuilt(
     read_again: Callable[[], Settings],
     sockets: Sequence[socket.socket],
     worker: int,
-) -> "Application":
+) -> Application:
     require(settings.relay.listeners, sockets)
     return _built(settings, read_again, sockets, worker)
 
@@ -113,22 +133,23 @@ def _built(
     read_again: Callable[[], Settings],
     sockets: Sequence[socket.socket],
     worker: int,
-) -> "Application":
+) -> Application:
     lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
     ahead = None if lookup is None else lookup.ahead()
     with loading():
-        from spamd.app import build  # noqa: PLC0415 - only workers need it, and it takes a while
+        from spamd.app import Application  # noqa: PLC0415 - only workers need it, it takes a while
 
-    return build(settings, sockets, worker, ahead, read_again)
+    return Application(settings, sockets, worker, ahead, read_again)
 
 
 def run_as_worker(
-    build_worker: "Callable[[Sequence[socket.socket], int], Application]", read_from: str
+    build_worker: Callable[[Sequence[socket.socket], int], Application], read_from: str
 ) -> int:
     """Run what a supervisor started us for, on the sockets it handed over."""
     worker, line, *descriptors = (int(number) for number in os.environ.pop(HANDED_OVER).split(","))
     sockets = [socket.socket(fileno=number) for number in descriptors]
-    return _run(_work(build_worker(sockets, worker), socket.socket(fileno=line), read_from))
+    build = partial(build_worker, sockets, worker)
+    return _run(_work(build, socket.socket(fileno=line), read_from))
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
@@ -143,83 +164,25 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
         return runner.run(work)
 
 
-async def run_worker(
-    application: "Application",
-    *,
-    ready: Callable[[], None],
-    stopped: asyncio.Event,
-) -> None:
-    """Run one application until `stopped` is set; `ready` is called once it takes mail."""
-    async with AsyncExitStack() as stack:
-        for service in application.ground:
-            await service.start()
-            stack.push_async_callback(service.stop)
-        fault: Exception | None = None
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(_kept_up(job, application.observer), name=job.name)
-                for job in application.jobs
-            ]
-            try:
-                await _open_doors(application, ready, stopped)
-            except Exception as error:  # noqa: BLE001 - raised below, outside of the group
-                fault = error
-            finally:
-                for task in tasks:
-                    task.cancel()
-        if fault is not None:
-            raise fault
-
-
-async def _open_doors(
-    application: "Application", ready: Callable[[], None], stopped: asyncio.Event
-) -> None:
-    async with AsyncExitStack() as stack:
-        for service in application.doors:
-            await service.start()
-            stack.push_async_callback(service.stop)
-        ready()
-        await stopped.wait()
-
-
-async def _kept_up(job: "Job", observer: "Observer") -> None:
-    """Run a job for ever: the border around one service."""
-    pauses = Pauses()
-    while True:
-        try:
-            await job.run()
-        except Exception as error:  # noqa: BLE001 - one job's fault must not end the others
-            observer.failed("job.failed", _alone(error), job=job.name)
-        else:
-            return
-        await asyncio.sleep(pauses.next())
-
-
-def _alone(error: Exception) -> Exception:
-    """Return what a group of exceptions holds when it is one: the group says nothing besides."""
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
-
-
-async def _work(application: "Application", line: socket.socket | None, read_from: str) -> int:
+async def _work(
+    build: Callable[[], Application], line: socket.socket | None, read_from: str
+) -> int:
     """Run one worker; `line` leads to its supervisor, if it has one."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
+    application = build()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     loop.add_signal_handler(signal.SIGHUP, _once(loop, lambda: _reload(application)))
-
-    def ready() -> None:
-        application.observer.happened("worker.started", process=os.getpid(), settings=read_from)
-        if line is None:
-            notify("READY=1")
-        else:
-            line.send(READY)
-            loop.add_reader(line, stopped.set)  # its end closes when the supervisor dies
-
     try:
-        await run_worker(application, ready=ready, stopped=stopped)
+        async with application.running():
+            application.observer.happened("worker.started", process=os.getpid(), settings=read_from)
+            if line is None:
+                notify("READY=1")
+            else:
+                line.send(READY)
+                loop.add_reader(line, stopped.set)  # its end closes when the supervisor dies
+            await stopped.wait()
     finally:
         if line is None:
             notify("STOPPING=1")
@@ -230,7 +193,7 @@ async def _work(application: "Application", line: socket.socket | None, read_fro
     return 0
 
 
-def _reload(application: "Application") -> None:
+def _reload(application: Application) -> None:
     try:
         application.reload()
     except ConfigError as error:

@@ -13,8 +13,10 @@ import signal
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from spamd.backoff import Backoff
 
 if TYPE_CHECKING:
     from spamd.ports import Observer
@@ -24,31 +26,6 @@ HANDED_OVER = "WORKER_OF_SPAMD"
 
 EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
 READY = b"R"
-
-PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
-"""Before a crashed worker or job is started again: at once, then later, but never so late that
-clients give up on the connections that wait in its queue."""
-
-STEADY_S = 10.0
-"""Who ran this long has recovered: its next failure counts as the first."""
-
-
-@dataclass(slots=True)
-class Pauses:
-    """How long to wait before the next try of something that keeps failing."""
-
-    failures: int = 0
-    _started: float = field(default_factory=lambda: asyncio.get_running_loop().time())
-
-    def next(self) -> float:
-        """Return the pause in seconds after one more failure."""
-        now = asyncio.get_running_loop().time()
-        if now - self._started > STEADY_S:
-            self.failures = 0
-        pause_s = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
-        self.failures += 1
-        self._started = now + pause_s
-        return pause_s
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +114,7 @@ class Supervisor:
 
     async def _keep(self, slot: int) -> None:
         """Keep one place filled until we stop."""
-        pauses = Pauses()
+        backoff = Backoff()
         first = True
         while not self._stopped.is_set():
             child = self._children[slot] = await self._start(slot)
@@ -154,7 +131,7 @@ class Supervisor:
             if self._stopped.is_set():
                 return
             self._lost(child)
-            await self._pause(pauses.next())
+            await self._pause(backoff.next())
 
     def _lost(self, child: Child) -> None:
         code = child.process.returncode or 0

@@ -6,20 +6,19 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from spamd.daemon import _once, raise_file_limit, run_worker
+from spamd.daemon import _once, raise_file_limit
 from spamd.errors import ConfigError
-from spamd.ports import Job, Service
 from spamd.relay.sockets import open_sockets
 from spamd.relay.urls import Listener
-from spamd.supervisor import EXIT_CONFIG, Pauses, Supervisor, notify
+from spamd.supervisor import EXIT_CONFIG, Supervisor, notify
 from tests.fakes import FakeObserver
 from tests.relay.peers import LETTER, WAIT_S, ScriptedNextHop, Talk
 
@@ -32,112 +31,6 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(START_S):
         while not condition():  # noqa: ASYNC110 - nobody sets an event over there
             await asyncio.sleep(0.02)
-
-
-@dataclass
-class NotedService:
-    name: str
-    notes: list[str]
-    fault: Exception | None = None
-
-    async def start(self) -> None:
-        if self.fault is not None:
-            raise self.fault
-        self.notes.append(f"start {self.name}")
-
-    async def stop(self) -> None:
-        self.notes.append(f"stop {self.name}")
-
-
-@dataclass
-class NotedJob:
-    name: str
-    notes: list[str]
-    failures: int = 0
-
-    async def run(self) -> None:
-        self.notes.append(f"run {self.name}")
-        if self.failures:
-            self.failures -= 1
-            raise ZeroDivisionError
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.notes.append(f"end {self.name}")
-
-
-@dataclass
-class NotedApplication:
-    ground: Sequence[Service]
-    jobs: Sequence[Job]
-    doors: Sequence[Service]
-    observer: FakeObserver = field(default_factory=FakeObserver)
-
-    def reload(self) -> None:
-        pass
-
-
-async def test_a_worker_starts_from_the_ground_up_and_stops_the_other_way() -> None:
-    notes: list[str] = []
-    application = NotedApplication(
-        [NotedService("storage", notes), NotedService("snapshot", notes)],
-        [NotedJob("watch", notes)],
-        [NotedService("metrics", notes), NotedService("relay", notes)],
-    )
-    stopped = asyncio.Event()
-
-    def ready() -> None:
-        notes.append("ready")
-        asyncio.get_running_loop().call_soon(stopped.set)
-
-    await run_worker(application, ready=ready, stopped=stopped)
-    notes.remove("run watch")
-    assert notes == [
-        "start storage",
-        "start snapshot",
-        "start metrics",
-        "start relay",
-        "ready",
-        "stop relay",
-        "stop metrics",
-        "end watch",
-        "stop snapshot",
-        "stop storage",
-    ]
-
-
-async def test_a_door_that_does_not_open_stops_what_was_started() -> None:
-    notes: list[str] = []
-    fault = ConfigError("relay.listen: taken")
-    application = NotedApplication(
-        [NotedService("storage", notes)],
-        [NotedJob("watch", notes)],
-        [NotedService("relay", notes, fault)],
-    )
-    with pytest.raises(ConfigError, match="taken"):
-        await run_worker(application, ready=lambda: None, stopped=asyncio.Event())
-    assert notes[-1] == "stop storage"
-
-
-async def test_a_job_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spamd.supervisor.PAUSES_S", (0.0, 0.01))
-    notes: list[str] = []
-    application = NotedApplication([], [NotedJob("watch", notes, failures=3)], [])
-    stopped = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(run_worker(application, ready=lambda: None, stopped=stopped))
-        await until(lambda: notes.count("run watch") == 4)
-        stopped.set()
-    assert [name for name, _ in application.observer.faults] == ["job.failed"] * 3
-
-
-async def test_pauses_grow_and_begin_anew_after_a_steady_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pauses = Pauses()
-    assert [pauses.next() for _ in range(4)] == [0.0, 0.5, 1.0, 2.0]
-    monkeypatch.setattr("spamd.supervisor.STEADY_S", -100.0)
-    assert pauses.next() == 0.0
 
 
 def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

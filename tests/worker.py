@@ -6,13 +6,14 @@ It takes its sockets and its line as `spamd serve` does.
 """
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from socket import socket
 
 from spamd.clock import WallClock
 from spamd.daemon import run_as_worker
-from spamd.ports import Job, Observer, Service
+from spamd.ports import Observer
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.supervisor import EXIT_CONFIG
@@ -21,16 +22,18 @@ from tests.fakes import FakeInspector, FakeObserver
 
 @dataclass
 class SmallApplication:
-    """A relay and nothing else (`ports.Application`)."""
+    """A relay and nothing else (`daemon.Application`)."""
 
     relay: Relay
     observer: Observer
-    ground: Sequence[Service] = ()
-    jobs: Sequence[Job] = ()
-    doors: Sequence[Service] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.doors = (self.relay,)
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        await self.relay.start()
+        try:
+            yield
+        finally:
+            await self.relay.stop()
 
     def reload(self) -> None:
         self.relay.reload_tls()

@@ -1,4 +1,4 @@
 """The command line: arguments, printing, exit codes. One file for each group of commands.
 
-Commands import the rooms in their bodies, so that `spamd --help` loads none of them.
+Commands import packages in their bodies, so that `spamd --help` loads none of them.
 """

@@ -31,7 +31,7 @@ MODULES = linear.modules(
     "spamd.relay",
     "spamd.feedback",
     "spamd.cli.mail.files",
-    "spamd.cli.opened",
+    "spamd.cli.targets",
     "spamd.evaluation.index",
 )
 PATTERNS = {

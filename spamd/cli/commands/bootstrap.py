@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spamd.cli.commands.feedback import Quiet, print_tally, service, tally_exit, tally_json
+from spamd import resources
+from spamd.cli.commands.feedback import Quiet, print_tally, tally_exit, tally_json
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.output import fault, json_line, line, progress, show
 from spamd.cli.session import Session, awaited, session
@@ -72,10 +73,9 @@ async def _bootstrap(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    from spamd.cli.opened import opened
     from spamd.sample import Label
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         pupil = _pupil(here, store, paths, options)
         with progress("looking", None) as advance:
             plan = await pupil.plan(advance)
@@ -115,16 +115,13 @@ async def _bootstrap(
 def _pupil(
     here: Session, store: "Store", paths: Sequence[Path], options: "BootstrapOptions"
 ) -> "Bootstrap":
-    from spamd.cli.opened import trainer
     from spamd.feedback.bootstrap import Bootstrap
-    from spamd.message.features import extract
 
-    settings = here.settings
     return Bootstrap(
         _mailboxes(here, store, paths),
         store.scans,
-        trainer(store, settings),
-        lambda content: extract(content, settings.tokenizer),
+        resources.trainer(store, here.settings),
+        resources.extract(here.settings),
         options,
     )
 
@@ -137,7 +134,7 @@ def _mailboxes(here: Session, store: "Store", paths: Sequence[Path]) -> "Sequenc
     if paths:
         accounts = tuple(AccountOptions(maildir=path.absolute()) for path in paths)
         options = replace(options, accounts=accounts)
-    return mailboxes(options, service(here, store, Quiet()).surroundings)
+    return mailboxes(options, resources.surroundings(store, here.settings, Quiet()))
 
 
 def _print_plan(plan: "Plan") -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spamd import resources
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.mail.files import STDIN
@@ -78,11 +79,10 @@ def verify(context: typer.Context, *, as_json: JsonOption = False) -> int:
     """
 
     async def run() -> "tuple[str, Findings]":
-        from spamd.cli.opened import opened
         from spamd.message.facts import SCHEMA
         from spamd.storage.maintenance.verify import verify as verified
 
-        async with opened(session(context)) as store:
+        async with resources.open_store(session(context).settings) as store:
             return store.database.shown, await verified(store.database, SCHEMA)
 
     shown, found = awaited(run())
@@ -159,11 +159,10 @@ def prune(
 async def _prune(
     here: Session, options: "PruneOptions", *, dry_run: bool
 ) -> "tuple[str, Pruned, Expired]":
-    from spamd.cli.opened import opened
     from spamd.clock import WallClock
     from spamd.storage.maintenance.prune import prune as pruned
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         done = await pruned(store.database, WallClock(), options, dry_run=dry_run)
         gone = await store.expire(here.settings.ages, dry_run=dry_run)
         return store.database.shown, done, gone
@@ -191,10 +190,9 @@ def export_(
 
 
 async def _export(here: Session, file: str) -> tuple[str, int]:
-    from spamd.cli.opened import opened
     from spamd.storage.maintenance.export import export, export_file
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         if file == STDIN:
             return store.database.shown, await export(store.database, sys.stdout)
         try:
@@ -249,10 +247,9 @@ def import_(
 
 
 async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, Imported]":
-    from spamd.cli.opened import opened
     from spamd.storage.maintenance.export import FormatError, import_lines
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         try:
             if take_back:
                 done = await store.take_back_file(Path(file))
@@ -287,11 +284,10 @@ def reset(
         typer.confirm(f"Forget everything taught in {masked_urls(place)}?", abort=True)
 
     async def run() -> tuple[str, Path]:
-        from spamd.cli.opened import opened
         from spamd.clock import WallClock
         from spamd.storage.maintenance.reset import reset as reset_all
 
-        async with opened(here) as store:
+        async with resources.open_store(here.settings) as store:
             try:
                 backup = await reset_all(store.database, WallClock(), Path.cwd())
             except OSError as error:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spamd.cli.commands.feedback import Quiet, service
+from spamd import resources
+from spamd.cli.commands.feedback import Quiet
 from spamd.cli.exits import Exit
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import json_line, line
@@ -83,7 +84,6 @@ async def _examine(
     wait_s: float,
     tell: "Callable[[Finding], None]",
 ) -> None:
-    from spamd.cli.opened import opened, trainer
     from spamd.clock import WallClock
     from spamd.feedback.doctor.steps import DATABASE_CURE, Doctor, Finding, Instruments, State
 
@@ -92,7 +92,7 @@ async def _examine(
     async for finding in _open_relay(here):
         tell(finding)
     try:
-        async with opened(here) as store:
+        async with resources.open_store(here.settings) as store:
             hands, watched = _hands(here, store)
             setup = _setup(here, store, recipient, sender, wait_s)
             instruments = Instruments(
@@ -100,7 +100,7 @@ async def _examine(
                 window_s=here.settings.feedback.rule_window_s,
                 history=store.scans,
                 leases=store.leases,
-                trainer=trainer(store, here.settings),
+                trainer=resources.trainer(store, here.settings),
                 clock=WallClock(),
             )
             if not watched:
@@ -192,7 +192,7 @@ def _hands(here: Session, store: "Store") -> "tuple[Sequence[Hands], bool]":
 
         root = Path(url.path)
         options = replace(options, accounts=(AccountOptions(maildir=root, user="you"),))
-    around = service(here, store, Quiet()).surroundings
+    around = resources.surroundings(store, here.settings, Quiet())
     return [hands_for(mailbox, options) for mailbox in mailboxes(options, around)], watched
 
 

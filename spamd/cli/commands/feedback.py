@@ -1,11 +1,11 @@
 """`spamd feedback …` and `spamd lessons …`: learning from folders, by hand and under review."""
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spamd import resources
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import counted, fault, json_line, line
@@ -15,11 +15,8 @@ from spamd.observe.text import printable
 
 if TYPE_CHECKING:
     from spamd.feedback.ports import AccountState, Held, Parked
-    from spamd.feedback.service import Feedback
     from spamd.feedback.teacher import Tally
-    from spamd.observe.log import LogObserver
     from spamd.sample import Label
-    from spamd.storage.store import Store
 
 app = typer.Typer(help="Learn from the folders people keep.", rich_markup_mode=None, cls=Grouped)
 
@@ -111,35 +108,6 @@ def drop(
     return awaited(_drop(session(context), numbers or [], everything=everything, as_json=as_json))
 
 
-def service(here: Session, store: "Store", observer: "LogObserver | Quiet") -> "Feedback":
-    """Return the watchers of all accounts."""
-    from socket import gethostname
-
-    from spamd.cli.opened import trainer
-    from spamd.clock import WallClock
-    from spamd.feedback.service import Feedback, Surroundings
-    from spamd.feedback.teacher import Teacher
-    from spamd.feedback.watching.watcher import Memory
-    from spamd.message.features import extract
-
-    settings, clock = here.settings, WallClock()
-    memory = Memory(
-        mailboxes=store.mailboxes,
-        history=store.scans,
-        teacher=Teacher(
-            trainer(store, settings, observer), store.held, clock, settings.feedback, observer
-        ),
-        extract=lambda content: extract(content, settings.tokenizer),
-    )
-    return Feedback(
-        settings.feedback,
-        Surroundings(memory=memory, clock=clock, observer=observer),
-        store.leases,
-        f"{gethostname()}:{os.getpid()}",
-        store.accounts,
-    )
-
-
 class Quiet:
     """Tells nobody: the command's own output says all there is to say."""
 
@@ -162,11 +130,10 @@ class Quiet:
 
 
 async def _once(here: Session, *, as_json: bool) -> int:
-    from spamd.cli.opened import opened
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         before = await store.totals()
-        tally = await service(here, store, Quiet()).once()
+        tally = await resources.feedback(store, here.settings, Quiet()).once()
         after = await store.totals()
         shown = store.database.shown
     if as_json:
@@ -189,19 +156,9 @@ async def _once(here: Session, *, as_json: bool) -> int:
 
 
 async def _watch(here: Session) -> None:
-    from spamd.cli.opened import opened
 
-    async with opened(here) as store:
-        await service(here, store, _observer(here)).run()
-
-
-def _observer(here: Session) -> "LogObserver":
-    from spamd.clock import WallClock
-    from spamd.observe.log import LogObserver
-    from spamd.observe.metrics import Metrics
-
-    settings = here.settings
-    return LogObserver(settings.log, Metrics(settings.metrics), WallClock(), fields={})
+    async with resources.open_store(here.settings) as store:
+        await resources.feedback(store, here.settings, resources.log_observer(here.settings)).run()
 
 
 def tally_json(tally: "Tally") -> dict[str, object]:
@@ -241,9 +198,8 @@ def tally_exit(tally: "Tally") -> Exit:
 
 
 async def _parked(here: Session, *, as_json: bool) -> None:
-    from spamd.cli.opened import opened
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         rows = await store.mailboxes.parked()
     if as_json:
         json_line({"parked": [_parked_json(row) for row in rows]})
@@ -271,9 +227,8 @@ def _parked_json(row: "Parked") -> dict[str, object]:
 
 
 async def _held(here: Session, *, as_json: bool) -> None:
-    from spamd.cli.opened import opened
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         rows = await store.held.held()
     full = here.settings.log.privacy == "full"
     if as_json:
@@ -323,12 +278,11 @@ def _print_held(rows: "Iterable[Held]", *, full: bool) -> None:
 
 
 async def _release(here: Session, numbers: list[int], *, everything: bool, as_json: bool) -> int:
-    from spamd.cli.opened import opened, trainer
     from spamd.feedback.teacher import release as released
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         chosen = None if everything else numbers
-        tally = await released(store.held, trainer(store, here.settings), chosen)
+        tally = await released(store.held, resources.trainer(store, here.settings), chosen)
     if as_json:
         json_line(tally_json(tally))
     else:
@@ -337,9 +291,8 @@ async def _release(here: Session, numbers: list[int], *, everything: bool, as_js
 
 
 async def _drop(here: Session, numbers: list[int], *, everything: bool, as_json: bool) -> int:
-    from spamd.cli.opened import opened
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         there = [row.number for row in await store.held.held()]
         dropped = await store.held.drop([one for one in there if everything or one in numbers])
     if as_json:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from spamd import resources
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
 from spamd.cli.output import counted, fault, json_line, line
 from spamd.cli.session import Session, awaited, session
+from spamd.cli.targets import Targets, digests_of, refuse_terminal, targets
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spamd.cli.opened import Targets
     from spamd.training.ports import LessonSummary, Selection
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -38,17 +39,14 @@ def forget(
 
     Mail that was never taught is named, and changes nothing.
     """
-    from spamd.cli.opened import refuse_terminal, targets
-
     refuse_terminal(context, names)
     return awaited(_forget(session(context), targets(names), as_json=as_json))
 
 
-async def _forget(here: Session, wanted: "Targets", *, as_json: bool) -> int:
+async def _forget(here: Session, wanted: Targets, *, as_json: bool) -> int:
     from spamd.cli.mail.extraction import extracted
-    from spamd.cli.opened import digests_of, opened, trainer
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         digests, unknown = await digests_of(store, wanted)
         skipped = [Unreadable(name=name, reason="no mail of this id is known") for name in unknown]
         for one in extracted(files.read(wanted.paths), here.settings.tokenizer):
@@ -56,7 +54,7 @@ async def _forget(here: Session, wanted: "Targets", *, as_json: bool) -> int:
                 skipped.append(one)
             else:
                 digests[one[0]] = one[1].digest
-        outcomes = await trainer(store, here.settings).forget(list(digests.values()))
+        outcomes = await resources.trainer(store, here.settings).forget(list(digests.values()))
         after = await store.totals()
         place = store.database.shown
     results = {outcome.digest: outcome for outcome in outcomes}
@@ -135,13 +133,12 @@ def rollback(
 
 
 async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_json: bool) -> int:
-    from spamd.cli.opened import opened, trainer
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         if dry_run:
             heads = await store.lessons(selection)
         else:
-            heads = await trainer(store, here.settings).rollback(selection)
+            heads = await resources.trainer(store, here.settings).rollback(selection)
         after = await store.totals()
         place = store.database.shown
     if as_json:

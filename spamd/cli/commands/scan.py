@@ -1,27 +1,29 @@
 """`spamd scan` and `spamd explain`: what the filter thinks of mail, and why."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from spamd import resources
 from spamd.cli.exits import Exit, ScanExit
+from spamd.cli.lookup import Words, looked_up
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
 from spamd.cli.output import fault, json_line, line, progress
 from spamd.cli.session import Session, awaited, session
+from spamd.cli.targets import Targets, named, refuse_terminal, remembered, targets
 from spamd.clock import WallClock
 from spamd.errors import SpamdError
 from spamd.loading import loading
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
-    from spamd.cli.opened import Targets, Words
     from spamd.message.features import Features
     from spamd.report import ScanReport
     from spamd.scanning import Scanner
+    from spamd.settings import Settings
 
 T = TypeVar("T")
 
@@ -49,8 +51,6 @@ def scan(
     Exit code for one mail: 0 spam, 1 ham, 2 unsure, 3 trouble; for several 0 when all were
     scanned, 3 when one was not.
     """
-    from spamd.cli.opened import refuse_terminal
-
     refuse_terminal(context, paths)
     return _scan(session(context), paths, as_json=as_json)
 
@@ -58,17 +58,16 @@ def scan(
 def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
     with loading():
         from spamd.cli.mail.extraction import extracted
-        from spamd.cli.opened import looked_up, named
 
     codes: list[ScanExit] = []
     size = files.extent(paths, files.MANY_FILES).size_bytes
-    with looked_up(here) as words:
+    with looked_up(here.settings) as words:
         secret = words.secret()
         with progress("scanning", size) as advance:
             found = extracted(files.read(paths), here.settings.tokenizer)
             for batch in _batches(found):
                 readable = [one for one in batch if not isinstance(one, Unreadable)]
-                scanner = _scanner(words, here, secret, [mail for _, mail in readable])
+                scanner = _scanner(words, here.settings, secret, [mail for _, mail in readable])
                 for one in batch:
                     if isinstance(one, Unreadable):
                         codes.append(_unscanned(one, as_json=as_json))
@@ -90,21 +89,13 @@ def _batches(found: Iterable[T]) -> Iterator[list[T]]:
 
 
 def _scanner(
-    words: "Words", here: Session, secret: bytes, mails: Sequence["Features"]
+    words: Words, settings: "Settings", secret: bytes, mails: Sequence["Features"]
 ) -> "Scanner":
     """Return a scanner whose model knows the words of these mails."""
     from spamd.bayes.counts import distinct
-    from spamd.scanning import Scanner
 
     model = words.load_model(distinct(mail.sample.ids for mail in mails))
-    return Scanner(
-        model=lambda: model,
-        decision=here.settings.decision,
-        tokenizer=here.settings.tokenizer,
-        clock=CLOCK,
-        key=secret,
-        random=os.urandom,
-    )
+    return resources.scanner(settings, lambda: model, secret)
 
 
 def _print(name: str, identity: str, report: "ScanReport", *, as_json: bool) -> None:
@@ -161,20 +152,17 @@ def explain(
     By its X-Spam-Id a mail is explained as it was scanned, if that is not longer ago than
     database.scans_days; the counts are those of now.
     """
-    from spamd.cli.opened import refuse_terminal, targets
-
     refuse_terminal(context, names)
     return awaited(_explain(session(context), targets(names), clues=clues, as_json=as_json))
 
 
-async def _explain(here: Session, wanted: "Targets", *, clues: int, as_json: bool) -> int:
+async def _explain(here: Session, wanted: Targets, *, clues: int, as_json: bool) -> int:
     from spamd.bayes.evidence import explain as explained
     from spamd.cli import explanation
     from spamd.cli.mail.extraction import extracted
-    from spamd.cli.opened import named, opened, remembered
 
     done, failed = 0, 0
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         secret = await store.secret()
         found = await remembered(store, wanted)
         found += extracted(files.read(wanted.paths), here.settings.tokenizer)

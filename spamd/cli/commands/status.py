@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spamd import resources
 from spamd.cli.commands.train import advices
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import counted, json_line, line, show
@@ -66,13 +67,12 @@ def status(
 
 
 async def _state(here: Session) -> State:
-    from spamd.cli.opened import opened
     from spamd.feedback.account_state import LEASE
     from spamd.relay.outbound.open_relay import probe_all
 
     settings = here.settings
     asked = probe_all(settings.relay, settings.next_hop, within_s=PROBE_TIMEOUT_S)
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         return State(
             database=store.database.shown,
             totals=await store.totals(),

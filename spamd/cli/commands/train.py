@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from spamd import resources
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
 from spamd.cli.output import counted, fault, json_line, line, progress
 from spamd.cli.session import Session, awaited, session
+from spamd.cli.targets import Targets, actor, refuse_terminal, remembered, targets
 from spamd.errors import TemporaryError
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
     from spamd.bayes.counts import Totals
     from spamd.cli.mail.extraction import Extracted
-    from spamd.cli.opened import Targets
     from spamd.message.features import Features
     from spamd.settings import Settings
     from spamd.storage.store import Store
@@ -84,8 +85,6 @@ def train(
     before counts once; under the other label it is corrected exactly. A run that was stopped can
     simply be run again: it learns what is missing.
     """
-    from spamd.cli.opened import Targets, refuse_terminal
-
     refuse_terminal(context, paths)
     extent = files.extent(paths, files.MANY_FILES)
     if not yes and extent.files > files.MANY_FILES:
@@ -111,8 +110,6 @@ def retrain(
     By its X-Spam-Id a mail is taught as it was scanned. A lesson under the other label is taken
     back exactly, in the same transaction.
     """
-    from spamd.cli.opened import refuse_terminal, targets
-
     refuse_terminal(context, names)
     wanted = targets(names)
     extent = files.extent(wanted.paths, files.MANY_FILES)
@@ -120,12 +117,11 @@ def retrain(
 
 
 async def _train(
-    here: Session, label: str, wanted: "Targets", extent: files.Extent, *, as_json: bool
+    here: Session, label: str, wanted: Targets, extent: files.Extent, *, as_json: bool
 ) -> int:
     from spamd.cli.mail.extraction import extracted
-    from spamd.cli.opened import opened, remembered
 
-    async with opened(here) as store:
+    async with resources.open_store(here.settings) as store:
         before = await store.totals()
         kept = await remembered(store, wanted)
         mails = files.mail_only(files.read(wanted.paths))
@@ -154,11 +150,10 @@ async def _teach(
     """Teach in batches, each one transaction; say how far it came when it is stopped."""
     from asyncio import CancelledError, current_task
 
-    from spamd.cli.opened import actor, trainer
     from spamd.sample import Label
 
     tally = Tally()
-    teacher = trainer(store, settings)
+    teacher = resources.trainer(store, settings)
     try:
         for batch in _batches(found, settings.training.batch):
             mails = _taken(batch, tally)

@@ -1,115 +1,26 @@
-"""The store as the commands use it, and the mails that a command line names by path or id."""
+"""The mail that a command line names: by path, by our id (X-Spam-Id), or by its digest."""
 
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from getpass import getuser
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import typer
 
 from spamd.cli.exits import UsageProblem
 from spamd.cli.mail.files import STDIN, Unreadable
-from spamd.cli.session import Session
-from spamd.clock import WallClock
 
 if TYPE_CHECKING:
-    from asyncio import Runner
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from spamd.bayes.model import Model
     from spamd.cli.mail.extraction import Extracted
     from spamd.message.features import Features
-    from spamd.settings import Settings
     from spamd.storage.store import Store
-    from spamd.training.ports import Lesson, TrainingObserver
-    from spamd.training.trainer import Trainer
+    from spamd.training.ports import Lesson
 
 OUR_ID = re.compile(r"[0-9a-f]{8,64}-[0-9a-f]{16}")
 DIGEST = re.compile(r"[0-9a-f]{32}")
-
-
-@asynccontextmanager
-async def opened(here: Session) -> "AsyncIterator[Store]":
-    """Open the store that the settings name; close it at the end.
-
-    Raises:
-        ConfigError: the setting can't be right.
-        StorageUnavailable: the database does not answer.
-    """
-    from spamd.message.facts import SCHEMA
-    from spamd.storage.store import Store
-
-    settings = here.settings
-    store = await Store.open(
-        settings.database, schema=SCHEMA, bayes=settings.bayes, clock=WallClock()
-    )
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-class Words(Protocol):
-    """What scanning needs of the database."""
-
-    def secret(self) -> bytes:
-        """Return the key of our message ids' check."""
-        ...
-
-    def load_model(self, ids: "NDArray[np.int64]") -> "Model":
-        """Return a model that knows these tokens."""
-        ...
-
-
-@contextmanager
-def looked_up(here: Session) -> Iterator[Words]:
-    """Give what looks words up, in the quickest way that the database allows.
-
-    In a SQLite file that is ours this needs neither SQLAlchemy nor an event loop.
-
-    Raises:
-        ConfigError: the setting can't be right.
-        StorageUnavailable: the database does not answer.
-    """
-    from spamd.message.facts import SCHEMA
-    from spamd.storage.corpus.lookup import Lookup
-
-    settings = here.settings
-    lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
-    if lookup is not None:
-        yield lookup
-        return
-    from asyncio import Runner
-
-    with Runner() as runner:
-        stack = AsyncExitStack()
-        store = runner.run(stack.enter_async_context(opened(here)))
-        try:
-            yield Awaited(store, runner)
-        finally:
-            runner.run(stack.aclose())
-
-
-class Awaited:
-    """A store for who does not wait on an event loop (`Words`)."""
-
-    def __init__(self, store: "Store", runner: "Runner") -> None:
-        self._store = store
-        self._runner = runner
-
-    def secret(self) -> bytes:
-        """Return the key of our message ids' check."""
-        return self._runner.run(self._store.secret())
-
-    def load_model(self, ids: "NDArray[np.int64]") -> "Model":
-        """Return a model that knows these tokens."""
-        return self._runner.run(self._store.load_model(ids))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,20 +80,6 @@ async def digests_of(store: "Store", found: Targets) -> tuple[dict[str, bytes], 
     digests = {name: each.digest for name, each in known.items()}
     digests |= {name: bytes.fromhex(name) for name in found.digests}
     return digests, [name for name in found.ids if name not in known]
-
-
-def trainer(
-    store: "Store", settings: "Settings", observer: "TrainingObserver | None" = None
-) -> "Trainer":
-    """Return what teaches and takes back, telling of each lesson to an observer if there is one."""
-    from spamd.training.trainer import Trainer
-
-    return Trainer(
-        unit_of_work=store.unit_of_work,
-        clock=WallClock(),
-        options=settings.training,
-        observer=observer,
-    )
 
 
 async def remembered(store: "Store", found: Targets) -> "list[Extracted | Unreadable]":

@@ -1,4 +1,4 @@
-"""The ground of the daemon: the open store, the work that is done on it, and how both begin.
+"""The store of the daemon: open at the start, or waited for.
 
 A database that does not answer at the start stops nothing: the log says `storage.lost` once, mail
 is taken and follows `relay.on_fault` (it goes on unscanned, or is deferred), and once the database
@@ -7,24 +7,22 @@ password, another version's tables) stops the start.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from spamd.clock import WallClock
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.report_address import reported_as
 from spamd.message.envelope import Envelope
-from spamd.message.facts import SCHEMA
-from spamd.observe.log import LogObserver
-from spamd.ports import Job
+from spamd.ports import Observer
 from spamd.report import ScanReport
+from spamd.resources import new_store
 from spamd.sample import Label
 from spamd.scanning import Scanner
 from spamd.settings import Settings
 from spamd.storage.corpus.lookup import Ahead
 from spamd.storage.engine import volume_warning
 from spamd.storage.store import Store
-from spamd.training.trainer import Trainer
 
 LAST_WRITE_S = 5.0
 """At the end the last second's scans are written within this, or lost: who stops a daemon whose
@@ -37,27 +35,35 @@ REOPEN_S = 1.0
 """Between two tries to open a database that did not answer at the start."""
 
 
-class Storage:
-    """The open store, and what teaches: the ground that everything else stands on.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStore:
+    """The store with its model in memory; `secret` is the key of our message ids' check."""
 
-    A database that does not answer at the start is waited for by the job `wait`; until `opened` is
-    set there is no store, and mail is taken as `relay.on_fault` says.
-    """
+    store: Store
+    secret: bytes
 
-    def __init__(
-        self, settings: Settings, clock: WallClock, observer: LogObserver, ahead: Ahead | None
-    ) -> None:
+
+class StoreOpening:
+    """Opens the store, once; whoever needs it waits for `ready`."""
+
+    def __init__(self, settings: Settings, observer: Observer, ahead: Ahead | None) -> None:
         self._settings = settings
-        self._clock = clock
         self._observer = observer
         self._ahead = ahead
-        self.opened = asyncio.Event()
-        self.store: Store
-        self.secret: bytes
-        self.trainer: Trainer
+        self._opened: asyncio.Future[OpenStore] = asyncio.get_running_loop().create_future()
 
-    async def start(self) -> None:
-        """Open the store and read the model, or say that the database does not answer.
+    @property
+    def opened(self) -> OpenStore | None:
+        """Return the open store, None while it is waited for."""
+        return self._opened.result() if self._opened.done() else None
+
+    async def ready(self) -> Store:
+        """Wait until the store is open."""
+        return (await asyncio.shield(self._opened)).store
+
+    @asynccontextmanager
+    async def begun(self) -> AsyncIterator[None]:
+        """Open the store, or say that the database does not answer; close it at the end.
 
         Raises:
             ConfigError: the setting can't be right.
@@ -66,11 +72,16 @@ class Storage:
             await self._open()
         except StorageUnavailable as error:
             self._observer.failed("storage.lost", error, job="start")
+        try:
+            yield
+        finally:
+            if (opened := self.opened) is not None:
+                await self._close(opened.store)
 
-    async def wait(self) -> None:
+    async def retried(self) -> None:
         """Try until the store is open; tell of each new reason why it isn't."""
         told = ""
-        while not self.opened.is_set():
+        while self.opened is None:
             await asyncio.sleep(REOPEN_S)
             try:
                 await self._open()
@@ -84,94 +95,42 @@ class Storage:
                 self._observer.happened("storage.regained", job="start")
 
     async def _open(self) -> None:
-        options = self._settings.database
+        path = self._settings.database.path
         try:
             # A file may be brought to another schema first, which takes as long as it takes.
-            async with asyncio.timeout(None if options.path else OPEN_S):
-                store = await Store.open(
-                    options, schema=SCHEMA, bayes=self._settings.bayes, clock=self._clock
-                )
+            async with asyncio.timeout(None if path else OPEN_S):
+                store = await new_store(self._settings)
         except TimeoutError as error:
             raise StorageUnavailable(f"the database did not answer in {OPEN_S:g} s") from error
         try:
             if self._ahead is not None:
                 await store.begin_with(self._ahead)
             await store.refresh()
-            self.secret = await store.secret()
+            secret = await store.secret()
         except BaseException:
             await store.close()
             raise
-        if options.path is not None and (warning := volume_warning(options.path)):
+        if path is not None and (warning := volume_warning(path)):
             self._observer.happened("storage.unsafe", warning=warning)
-        self.store = store
-        self.trainer = Trainer(
-            unit_of_work=store.unit_of_work,
-            clock=self._clock,
-            options=self._settings.training,
-            observer=self._observer,
-        )
-        self.opened.set()
+        self._opened.set_result(OpenStore(store=store, secret=secret))
 
-    async def stop(self) -> None:
+    async def _close(self, store: Store) -> None:
         """Write what waits, if that can be done soon, and close."""
-        if not self.opened.is_set():
-            return
-        try:
-            await self._write_scans(min(LAST_WRITE_S, self._settings.relay.drain_s))
-        except StorageUnavailable as error:
-            self._observer.failed("scans.lost", error, scans=self.store.scans.waiting)
-        await self.store.close()
-
-    async def _write_scans(self, within_s: float) -> None:
+        within_s = min(LAST_WRITE_S, self._settings.relay.drain_s)
         try:
             async with asyncio.timeout(within_s):
-                await self.store.scans.flush()
-        except TimeoutError as error:
-            raise StorageUnavailable(f"the database was busy for {within_s:g} s") from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Periodic:
-    """A job that asks something of the database again and again, and waits while it is away."""
-
-    name: str
-    every_s: float
-    work: Callable[[], Awaitable[object]]
-    observer: LogObserver
-
-    async def run(self) -> None:
-        """Work until cancelled; the first failure of a row is told, and its end."""
-        away = False
-        while True:
-            await asyncio.sleep(self.every_s)
-            try:
-                await self.work()
-            except StorageUnavailable as error:
-                if not away:
-                    self.observer.failed("storage.lost", error, job=self.name)
-                away = True
-            else:
-                if away:
-                    self.observer.happened("storage.regained", job=self.name)
-                away = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhenOpen:
-    """A job that needs the store, and begins when it is open."""
-
-    name: str
-    storage: Storage
-    made: Callable[[], Job]
-
-    async def run(self) -> None:
-        """Wait for the store, then work for ever."""
-        await self.storage.opened.wait()
-        await self.made().run()
+                await store.scans.flush()
+        except (StorageUnavailable, TimeoutError) as error:
+            fault = error
+            if isinstance(error, TimeoutError):
+                fault = StorageUnavailable(f"the database was busy for {within_s:g} s")
+                fault.__cause__ = error
+            self._observer.failed("scans.lost", fault, scans=store.scans.waiting)
+        await store.close()
 
 
 class NoVerdicts:
-    """Stands in as inspector and report handler of the relay until the store is open."""
+    """Stands in for inspector and report handler of the relay until the store is open."""
 
     def __init__(self, settings: Settings, scanner: Scanner) -> None:
         self._reported = reported_as(settings.feedback)

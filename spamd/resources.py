@@ -1,0 +1,146 @@
+"""What a process works with, built from its settings: the daemon and the commands build it here.
+
+    async with open_store(settings) as store:
+        await trainer(store, settings).forget(digests)
+
+Each function loads the modules it needs when it is called, so that a command loads no more than it
+uses. How the daemon puts these together: `app.py`.
+"""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from spamd.clock import WallClock
+
+if TYPE_CHECKING:
+    from spamd.bayes.model import Model
+    from spamd.feedback.ports import FeedbackObserver
+    from spamd.feedback.service import Feedback, Surroundings
+    from spamd.feedback.teacher import Extract, Teacher
+    from spamd.observe.log import LogObserver
+    from spamd.observe.metrics import Metrics
+    from spamd.scanning import Scanner
+    from spamd.settings import Settings
+    from spamd.storage.store import Store
+    from spamd.training.ports import TrainingObserver
+    from spamd.training.trainer import Trainer
+
+    class LessonObserver(FeedbackObserver, TrainingObserver, Protocol):
+        """Whom feedback tells of accounts, and training of lessons."""
+
+
+async def new_store(settings: "Settings") -> "Store":
+    """Return the store that the settings name, opened; whoever asks closes it.
+
+    Raises:
+        ConfigError: the setting can't be right.
+        StorageUnavailable: the database does not answer.
+    """
+    from spamd.message.facts import SCHEMA
+    from spamd.storage.store import Store
+
+    return await Store.open(
+        settings.database, schema=SCHEMA, bayes=settings.bayes, clock=WallClock()
+    )
+
+
+@asynccontextmanager
+async def open_store(settings: "Settings") -> "AsyncIterator[Store]":
+    """Open the store that the settings name; close it at the end.
+
+    Raises:
+        ConfigError: the setting can't be right.
+        StorageUnavailable: the database does not answer.
+    """
+    store = await new_store(settings)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def scanner(settings: "Settings", model: "Callable[[], Model]", key: bytes) -> "Scanner":
+    """Return what judges messages by a model; `key` is the installation's secret."""
+    from spamd.scanning import Scanner
+
+    return Scanner(
+        model=model,
+        decision=settings.decision,
+        tokenizer=settings.tokenizer,
+        clock=WallClock(),
+        key=key,
+        random=os.urandom,
+    )
+
+
+def extract(settings: "Settings") -> "Extract":
+    """Return how the bytes of a mail become features."""
+    from spamd.message.features import extract as features_of
+
+    return lambda content: features_of(content, settings.tokenizer)
+
+
+def trainer(
+    store: "Store", settings: "Settings", observer: "TrainingObserver | None" = None
+) -> "Trainer":
+    """Return what teaches and takes back; an observer is told of each lesson."""
+    from spamd.training.trainer import Trainer
+
+    return Trainer(
+        unit_of_work=store.unit_of_work,
+        clock=WallClock(),
+        options=settings.training,
+        observer=observer,
+    )
+
+
+def teacher(store: "Store", settings: "Settings", observer: "LessonObserver") -> "Teacher":
+    """Return what teaches what people say, and holds bursts back for a review."""
+    from spamd.feedback.teacher import Teacher
+
+    trains = trainer(store, settings, observer)
+    return Teacher(trains, store.held, WallClock(), settings.feedback, observer)
+
+
+def surroundings(
+    store: "Store", settings: "Settings", observer: "LessonObserver"
+) -> "Surroundings":
+    """Return what all watchers of mailboxes share."""
+    from spamd.feedback.service import Surroundings
+    from spamd.feedback.watching.watcher import Memory
+
+    memory = Memory(
+        mailboxes=store.mailboxes,
+        history=store.scans,
+        teacher=teacher(store, settings, observer),
+        extract=extract(settings),
+    )
+    return Surroundings(memory=memory, clock=WallClock(), observer=observer)
+
+
+def feedback(store: "Store", settings: "Settings", observer: "LessonObserver") -> "Feedback":
+    """Return the watchers of all accounts."""
+    from socket import gethostname
+
+    from spamd.feedback.service import Feedback
+
+    return Feedback(
+        settings.feedback,
+        surroundings(store, settings, observer),
+        store.leases,
+        f"{gethostname()}:{os.getpid()}",
+        store.accounts,
+    )
+
+
+def log_observer(
+    settings: "Settings", metrics: "Metrics | None" = None, **fields: str | int
+) -> "LogObserver":
+    """Return what writes the log and counts; every line carries the fields."""
+    from spamd.observe.log import LogObserver
+    from spamd.observe.metrics import Metrics
+
+    counts = metrics or Metrics(settings.metrics)
+    return LogObserver(settings.log, counts, WallClock(), fields=fields)

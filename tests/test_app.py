@@ -1,0 +1,131 @@
+"""One process of the daemon: what it starts, in which order, and how it ends."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from spamd.app import Application
+from spamd.backoff import Backoff
+from spamd.errors import ConfigError
+from spamd.jobs import running
+from spamd.relay.sockets import open_sockets
+from spamd.resources import open_store
+from spamd.settings import Settings, load
+from tests.fakes import FakeObserver
+from tests.relay.peers import Talk
+
+PATIENCE_S = 60.0
+
+
+@dataclass
+class NotedJob:
+    """A job that writes down when it begins and ends; the first runs fail."""
+
+    failures: int = 0
+    notes: list[str] = field(default_factory=list)
+    name: str = "noted"
+    steady: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        self.notes.append("begin")
+        if self.failures:
+            self.failures -= 1
+            raise ZeroDivisionError
+        self.steady.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.notes.append("end")
+
+
+async def test_a_job_runs_while_the_context_lasts() -> None:
+    job = NotedJob()
+    async with running([job], FakeObserver()):
+        await job.steady.wait()
+        assert job.notes == ["begin"]
+    assert job.notes == ["begin", "end"]
+
+
+async def test_what_fails_beside_a_job_ends_the_job_and_comes_out_as_it_is() -> None:
+    job = NotedJob()
+
+    async def failing() -> None:
+        async with running([job], FakeObserver()):
+            await job.steady.wait()
+            raise ConfigError("relay.listen: taken")
+
+    with pytest.raises(ConfigError, match="taken"):
+        await failing()
+    assert job.notes == ["begin", "end"]
+
+
+async def test_a_job_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spamd.backoff.PAUSES_S", (0.0, 0.01))
+    job, observer = NotedJob(failures=3), FakeObserver()
+    async with running([job], observer), asyncio.timeout(PATIENCE_S):
+        await job.steady.wait()
+    assert job.notes == ["begin"] * 4 + ["end"]
+    assert [name for name, _ in observer.faults] == ["job.failed"] * 3
+
+
+async def test_pauses_grow_and_begin_anew_after_a_steady_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backoff = Backoff()
+    assert [backoff.next() for _ in range(4)] == [0.0, 0.5, 1.0, 2.0]
+    monkeypatch.setattr("spamd.backoff.STEADY_S", -100.0)
+    assert backoff.next() == 0.0
+
+
+def settings_in(folder: Path, *more: str) -> Settings:
+    chosen = [
+        "relay.listen=127.0.0.1:0",
+        f"database.url=sqlite:///{folder}/spamd.db",
+        f"next_hop.url=maildir://{folder}/mail",
+        *more,
+    ]
+    return load(None, chosen, environ={"SPAMD_CONFIG": "/dev/null"}).settings
+
+
+@asynccontextmanager
+async def served(
+    settings: Settings, sockets: Sequence[socket.socket]
+) -> AsyncIterator[Application]:
+    application = Application(settings, sockets, 0, None, lambda: settings)
+    async with application.running():
+        yield application
+
+
+async def test_mail_is_judged_as_soon_as_it_is_taken_and_its_scan_written_at_the_end(
+    tmp_path: Path,
+) -> None:
+    settings = settings_in(tmp_path)
+    (sockets,) = open_sockets(settings.relay.listeners, 1)
+    async with served(settings, sockets):
+        talk = await Talk.to(sockets[0].getsockname()[1])
+        assert (await talk.deliver()).startswith(b"250 ")
+        await talk.close()
+    (delivered,) = (tmp_path / "mail/new").iterdir()
+    fields = dict(
+        line.split(": ", 1) for line in delivered.read_text().splitlines() if ": " in line
+    )
+    async with open_store(settings) as store:
+        assert fields["X-Spam-Id"] in await store.scans.by_id([fields["X-Spam-Id"]])
+
+
+async def test_a_listener_that_does_not_open_ends_what_was_started(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"metrics.listen=127.0.0.1:{other.getsockname()[1]}"
+        settings = settings_in(tmp_path, taken)
+        (sockets,) = open_sockets(settings.relay.listeners, 1)
+        before = asyncio.all_tasks()
+        with pytest.raises(ConfigError, match=r"metrics\.listen: .*in use"):
+            async with served(settings, sockets):
+                pytest.fail("it has begun")
+    assert asyncio.all_tasks() == before
+    assert not (tmp_path / "spamd.db-wal").exists()  # the store is closed
