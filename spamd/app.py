@@ -34,7 +34,7 @@ from spamd.relay.sockets import unbound
 from spamd.sample import Label
 from spamd.scanning import ScanningInspector
 from spamd.settings import Settings
-from spamd.storage.corpus.lookup import Ahead
+from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.store import Store
 from spamd.store_opening import NoVerdicts, StoreOpening
 
@@ -61,7 +61,7 @@ class Application:
         settings: of all packages.
         sockets: listening ones, one for each of `relay.listeners`.
         worker: its number among equal workers, from 0.
-        ahead: the model, when somebody reads it already.
+        preload: the model, when somebody reads it already.
         read_again: returns the settings as they are by then.
 
     Raises:
@@ -73,7 +73,7 @@ class Application:
         settings: Settings,
         sockets: Sequence[socket.socket],
         worker: int,
-        ahead: Ahead | None,
+        preload: Preload | None,
         read_again: Callable[[], Settings],
     ) -> None:
         self._settings = settings
@@ -82,7 +82,7 @@ class Application:
         self._metrics = Metrics(settings.metrics)
         self.observer = resources.log_observer(settings, self._metrics, worker=worker)
         self.observer.capture_libraries()
-        self._opening = StoreOpening(settings, self.observer, ahead)
+        self._opening = StoreOpening(settings, self.observer, preload)
         third_s = settings.relay.inspect_timeout_s / 3  # the last one is for its start
         self._extractor = Extractor(settings.tokenizer, wait_s=third_s, work_s=third_s)
         no_verdicts = NoVerdicts(settings, resources.scanner(settings, _no_model, os.urandom(16)))

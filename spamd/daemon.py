@@ -34,7 +34,7 @@ from spamd.message.facts import SCHEMA
 from spamd.observe.options import MetricsOptions, host_and_port
 from spamd.relay.sockets import open_sockets, probe, require, unbound
 from spamd.settings import Settings
-from spamd.storage.corpus.lookup import Lookup
+from spamd.storage.corpus.sqlite_lookup import Lookup
 from spamd.supervisor import HANDED_OVER, READY, Supervisor, notify
 
 if TYPE_CHECKING:
@@ -135,11 +135,11 @@ def _built(
     worker: int,
 ) -> Application:
     lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
-    ahead = None if lookup is None else lookup.ahead()
+    preload = None if lookup is None else lookup.preload()
     with loading():
         from spamd.app import Application  # noqa: PLC0415 - only workers need it, it takes a while
 
-    return Application(settings, sockets, worker, ahead, read_again)
+    return Application(settings, sockets, worker, preload, read_again)
 
 
 def run_as_worker(

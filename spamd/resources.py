@@ -17,8 +17,9 @@ from spamd.clock import WallClock
 if TYPE_CHECKING:
     from spamd.bayes.model import Model
     from spamd.feedback.ports import FeedbackObserver
-    from spamd.feedback.service import Feedback, Surroundings
+    from spamd.feedback.service import Feedback
     from spamd.feedback.teacher import Extract, Teacher
+    from spamd.feedback.watching.context import WatcherContext
     from spamd.observe.log import LogObserver
     from spamd.observe.metrics import Metrics
     from spamd.scanning import Scanner
@@ -104,20 +105,20 @@ def teacher(store: "Store", settings: "Settings", observer: "LessonObserver") ->
     return Teacher(trains, store.held, WallClock(), settings.feedback, observer)
 
 
-def surroundings(
+def watcher_context(
     store: "Store", settings: "Settings", observer: "LessonObserver"
-) -> "Surroundings":
+) -> "WatcherContext":
     """Return what all watchers of mailboxes share."""
-    from spamd.feedback.service import Surroundings
-    from spamd.feedback.watching.watcher import Memory
+    from spamd.feedback.watching.context import WatcherContext
 
-    memory = Memory(
+    return WatcherContext(
         mailboxes=store.mailboxes,
         history=store.scans,
         teacher=teacher(store, settings, observer),
         extract=extract(settings),
+        clock=WallClock(),
+        observer=observer,
     )
-    return Surroundings(memory=memory, clock=WallClock(), observer=observer)
 
 
 def feedback(store: "Store", settings: "Settings", observer: "LessonObserver") -> "Feedback":
@@ -128,7 +129,7 @@ def feedback(store: "Store", settings: "Settings", observer: "LessonObserver") -
 
     return Feedback(
         settings.feedback,
-        surroundings(store, settings, observer),
+        watcher_context(store, settings, observer),
         store.leases,
         f"{gethostname()}:{os.getpid()}",
         store.accounts,

@@ -20,7 +20,7 @@ from spamd.resources import new_store
 from spamd.sample import Label
 from spamd.scanning import Scanner
 from spamd.settings import Settings
-from spamd.storage.corpus.lookup import Ahead
+from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.engine import volume_warning
 from spamd.storage.store import Store
 
@@ -46,10 +46,10 @@ class OpenStore:
 class StoreOpening:
     """Opens the store, once; whoever needs it waits for `ready`."""
 
-    def __init__(self, settings: Settings, observer: Observer, ahead: Ahead | None) -> None:
+    def __init__(self, settings: Settings, observer: Observer, preload: Preload | None) -> None:
         self._settings = settings
         self._observer = observer
-        self._ahead = ahead
+        self._preload = preload
         self._opened: asyncio.Future[OpenStore] = asyncio.get_running_loop().create_future()
 
     @property
@@ -103,8 +103,8 @@ class StoreOpening:
         except TimeoutError as error:
             raise StorageUnavailable(f"the database did not answer in {OPEN_S:g} s") from error
         try:
-            if self._ahead is not None:
-                await store.begin_with(self._ahead)
+            if self._preload is not None:
+                await store.begin_with(self._preload)
             await store.refresh()
             secret = await store.secret()
         except BaseException:

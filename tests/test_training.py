@@ -174,7 +174,7 @@ async def test_a_rollback_takes_back_what_fits_in_batches_and_lists_it(
     await train(trainer, SPAM, "a", "b", "c", source="imap")
     await train(trainer, HAM, "d")
     done = await trainer.rollback(Selection(source="imap"))
-    assert [head.digest for head in done] == [mail(name).digest for name in "abc"]
+    assert [summary.digest for summary in done] == [mail(name).digest for name in "abc"]
     assert list(store.journal) == [mail("d").digest]
     assert store.commits[-2:] == [2, 1]
 

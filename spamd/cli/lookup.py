@@ -40,7 +40,7 @@ def looked_up(settings: "Settings") -> Iterator[Words]:
         StorageUnavailable: the database does not answer.
     """
     from spamd.message.facts import SCHEMA
-    from spamd.storage.corpus.lookup import Lookup
+    from spamd.storage.corpus.sqlite_lookup import Lookup
 
     lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
     if lookup is not None:

@@ -15,8 +15,8 @@ Nothing is learned from the inbox as such: it holds spam that nobody has moved y
 learned in like numbers, the newest mail first: a filter taught 5,000 ham and 50 spam is worse than
 one taught 50 of each.
 
-Two steps: `plan` reads heads only and says what would be learned; `learn` does it. A mail that was
-taught before, by whomever, keeps its lesson. A run that was stopped can be run again.
+Two steps: `plan` reads message summaries only and says what would be learned; `learn` does it. A
+mail that was taught before, by whomever, keeps its lesson. A run that was stopped can be run again.
 """
 
 import asyncio
@@ -26,18 +26,26 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Head, Mailbox, MailboxError, Role
+from spamd.feedback.mailboxes.mailbox import (
+    Folder,
+    FolderError,
+    Mailbox,
+    MailboxError,
+    MessageSummary,
+    Role,
+)
 from spamd.feedback.ports import History
-from spamd.feedback.teacher import Extract, Tally, Teaches
-from spamd.feedback.watching.sighting import mark
+from spamd.feedback.run_summary import RunSummary
+from spamd.feedback.teacher import Extract
+from spamd.feedback.watching.poll_state import mark
 from spamd.message.features import Features
 from spamd.sample import Label
-from spamd.training import Result
+from spamd.training.trainer import Trainer
 
 SOURCE = "bootstrap"
 
-HEADS = 500
-"""Heads asked for at once."""
+CHUNK = 500
+"""Summaries asked for at once."""
 
 BATCH = 100
 """Mails fetched, then learned in one transaction: about a second of work."""
@@ -119,7 +127,7 @@ class Bootstrap:
         self,
         mailboxes: Sequence[Mailbox],
         history: History,
-        trainer: Teaches,
+        trainer: Trainer,
         extract: Extract,
         options: BootstrapOptions,
     ) -> None:
@@ -130,7 +138,7 @@ class Bootstrap:
         self._options = options
 
     async def plan(self, advance: Advance) -> Plan:
-        """Read heads and choose; tell `advance` of each mail looked at."""
+        """Read message summaries and choose; tell `advance` of each mail looked at."""
         plan = Plan()
         for mailbox in self._mailboxes:
             try:
@@ -143,13 +151,13 @@ class Bootstrap:
         self._balance(plan)
         return plan
 
-    async def learn(self, plan: Plan, advance: Advance) -> Tally:
+    async def learn(self, plan: Plan, advance: Advance) -> RunSummary:
         """Learn what was chosen; tell `advance` of each mail dealt with.
 
         Raises:
             TemporaryError: the database went away; what was learned before stays.
         """
-        tally = Tally()
+        summary = RunSummary()
         for mailbox in self._mailboxes:
             sources = [source for source in plan.sources if source.mailbox is mailbox]
             if not any(source.keys for source in sources):
@@ -157,23 +165,23 @@ class Bootstrap:
             try:
                 await mailbox.open()
                 for source in sources:
-                    await self._learn_source(source, tally, advance)
+                    await self._learn_source(source, summary, advance)
             except MailboxError as error:
-                tally.faults.append(str(error))
+                summary.faults.append(str(error))
             finally:
                 await mailbox.close()
         await self._trainer.rehearse()  # folders came one after the other
-        return tally
+        return summary
 
     async def _survey(self, mailbox: Mailbox, plan: Plan, advance: Advance) -> None:
         folders = await mailbox.survey()
         sent = _Sent()
         for folder, role in folders:
             if role is Role.SENT:
-                async for heads in self._heads(mailbox, folder, plan):
-                    advance(len(heads))
-                    plan.sent += len(heads)
-                    sent.add(heads)
+                async for messages in self._summaries(mailbox, folder, plan):
+                    advance(len(messages))
+                    plan.sent += len(messages)
+                    sent.add(messages)
         for folder, role in folders:
             if role is not Role.SENT:
                 source = await self._source(mailbox, folder, role, sent, plan, advance)
@@ -192,41 +200,45 @@ class Bootstrap:
         label = Label.SPAM if role is Role.JUNK else Label.HAM
         chosen: list[str] = []
         found = 0
-        async for heads in self._heads(mailbox, folder, plan):
-            advance(len(heads))
-            fit = [head for head in heads if _fits(head, role, label, sent)]
+        async for messages in self._summaries(mailbox, folder, plan):
+            advance(len(messages))
+            fit = [message for message in messages if _fits(message, role, label, sent)]
             if role is Role.JUNK:
                 filed = await self._filed(fit)
                 plan.filtered += len(filed)
-                fit = [head for head in fit if head.key not in filed]
+                fit = [message for message in fit if message.key not in filed]
             found += len(fit)
-            chosen = (chosen + [head.key for head in fit])[-self._options.limit :]
+            chosen = (chosen + [message.key for message in fit])[-self._options.limit :]
         return Source(
             mailbox=mailbox, folder=folder, role=role, label=label, found=found, keys=chosen[::-1]
         )
 
-    async def _filed(self, heads: Sequence[Head]) -> Collection[str]:
+    async def _filed(self, messages: Sequence[MessageSummary]) -> Collection[str]:
         """Return which mails in Junk a filter put there: ours, or whoever wrote the flag."""
-        ids = {head.key: head.id for head in heads if head.id and len(head.id) <= ID_CHARACTERS}
+        ids = {
+            message.key: message.id
+            for message in messages
+            if message.id and len(message.id) <= ID_CHARACTERS
+        }
         known = await self._history.by_id(list(ids.values())) if ids else {}
         ours = {
             key for key, one in ids.items() if one in known and known[one].verdict is Verdict.SPAM
         }
         if self._options.filtered:
             return ours
-        return ours | {head.key for head in heads if _is_flagged(head)}
+        return ours | {message.key for message in messages if _is_flagged(message)}
 
-    async def _heads(
+    async def _summaries(
         self, mailbox: Mailbox, folder: Folder, plan: Plan
-    ) -> AsyncIterator[Sequence[Head]]:
-        """Yield the heads of all mails of a folder in batches, oldest first."""
+    ) -> AsyncIterator[Sequence[MessageSummary]]:
+        """Yield the summaries of all mails of a folder in batches, oldest first."""
         try:
-            news = await mailbox.look(folder, None, baseline=True)
-            if news is None:
+            changes = await mailbox.changes(folder, None, baseline=True)
+            if changes is None:
                 return
-            for start in range(0, len(news.keys), HEADS):
-                keys = news.keys[start : start + HEADS]
-                yield await mailbox.heads(folder, keys, news.start)
+            for start in range(0, len(changes.keys), CHUNK):
+                keys = changes.keys[start : start + CHUNK]
+                yield await mailbox.summaries(folder, keys, changes.start)
         except FolderError as error:
             plan.faults.append(str(error))
 
@@ -239,37 +251,35 @@ class Bootstrap:
         for label in Label:
             _cut([source for source in plan.sources if source.label is label], int(most))
 
-    async def _learn_source(self, source: Source, tally: Tally, advance: Advance) -> None:
+    async def _learn_source(self, source: Source, summary: RunSummary, advance: Advance) -> None:
         for start in range(0, len(source.keys), BATCH):
             keys = source.keys[start : start + BATCH]
-            batch = [features for key in keys if (features := await self._read(source, key, tally))]
+            batch = [
+                features for key in keys if (features := await self._read(source, key, summary))
+            ]
             known = await self._history.by_digest([features.digest for features in batch])
             new = [one for one in batch if one.digest not in known or not known[one.digest].label]
-            tally.already += len(batch) - len(new)
+            summary.already += len(batch) - len(new)
             outcomes = await self._trainer.train(
                 new, source.label, source=SOURCE, actor=source.mailbox.actor
             )
-            for outcome in outcomes:
-                if outcome.result is Result.KNOWN:
-                    tally.already += 1
-                else:
-                    tally.learned[source.label] += 1
+            summary.count(outcomes, source.label)
             advance(len(keys))
 
-    async def _read(self, source: Source, key: str, tally: Tally) -> Features | None:
+    async def _read(self, source: Source, key: str, summary: RunSummary) -> Features | None:
         """Return the features of a mail, None when there is nothing to learn from."""
-        tally.examined += 1
+        summary.examined += 1
         try:
             content = await source.mailbox.content(source.folder, key)
         except FolderError as error:
-            tally.skipped["unreadable"] += 1
-            tally.faults.append(str(error))
+            summary.skipped["unreadable"] += 1
+            summary.faults.append(str(error))
             return None
         if content is None:
-            tally.skipped["vanished"] += 1
+            summary.skipped["vanished"] += 1
             return None
         if not content.strip():
-            tally.skipped["empty"] += 1
+            summary.skipped["empty"] += 1
             return None
         return await asyncio.to_thread(self._extract, content)
 
@@ -281,38 +291,42 @@ class _Sent:
         self._written: set[str] = set()
         self._answered: set[str] = set()
 
-    def add(self, heads: Sequence[Head]) -> None:
+    def add(self, messages: Sequence[MessageSummary]) -> None:
         """Take note of mails in Sent."""
-        for head in heads:
+        for message in messages:
             if len(self._written) < MESSAGE_IDS:
-                self._written.update(_ids(head, "message-id"))
+                self._written.update(_ids(message, "message-id"))
             if len(self._answered) < MESSAGE_IDS:
-                self._answered.update(_ids(head, "in-reply-to", "references"))
+                self._answered.update(_ids(message, "in-reply-to", "references"))
 
-    def concerns(self, head: Head) -> bool:
+    def concerns(self, message: MessageSummary) -> bool:
         """Return whether a mail was answered, or answers what the person wrote."""
-        refers = _ids(head, "in-reply-to", "references")
-        own = _ids(head, "message-id")
+        refers = _ids(message, "in-reply-to", "references")
+        own = _ids(message, "message-id")
         return any(one in self._written for one in refers) or any(
             one in self._answered for one in own
         )
 
 
-def _fits(head: Head, role: Role, label: Label, sent: _Sent) -> bool:
+def _fits(message: MessageSummary, role: Role, label: Label, sent: _Sent) -> bool:
     """Return whether a mail teaches what its folder says."""
-    if head.fault or "\\Deleted" in head.flags or mark(head) not in {None, label}:
+    if message.fault or "\\Deleted" in message.flags or mark(message) not in {None, label}:
         return False
-    return role in {Role.JUNK, Role.ARCHIVE} or "\\Answered" in head.flags or sent.concerns(head)
+    return (
+        role in {Role.JUNK, Role.ARCHIVE} or "\\Answered" in message.flags or sent.concerns(message)
+    )
 
 
-def _is_flagged(head: Head) -> bool:
-    return head.fields.get("x-spam-flag", "").lower().startswith("y")
+def _is_flagged(message: MessageSummary) -> bool:
+    return message.fields.get("x-spam-flag", "").lower().startswith("y")
 
 
-def _ids(head: Head, *names: str) -> list[str]:
+def _ids(message: MessageSummary, *names: str) -> list[str]:
     """Return the Message-IDs in some fields of a mail."""
     return [
-        one for name in names for one in _MESSAGE_ID.findall(head.fields.get(name, ""))[:REFERENCES]
+        one
+        for name in names
+        for one in _MESSAGE_ID.findall(message.fields.get(name, ""))[:REFERENCES]
     ]
 
 

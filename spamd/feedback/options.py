@@ -157,7 +157,7 @@ class FeedbackOptions:
     timeout_s           seconds until an answer of an IMAP server must be whole; five times as long
                         for one about a folder, as servers index large ones when they are opened
     max_folders         folders of one account that are watched: Junk and the inbox, then the others
-                        by name; each costs a question at every look, a thousand take a second
+                        by name; each costs a question at every poll, a thousand take a second
     retry_first_s       wait after the first failed connection in seconds, doubled each time
     retry_most_s        longest such wait
     attempts            how often a mail is tried before it is left parked
@@ -173,7 +173,7 @@ class FeedbackOptions:
     held_days           days that a held lesson waits for a review, then it is dropped: a wave that
                         nobody looked at for a quarter is no news any more
     seen_days           days after which it is forgotten what an account held that nobody watches
-                        any more; when it comes back its mail teaches nothing at the first look
+                        any more; when it comes back its mail teaches nothing at the first poll
     parked_days         days that a mail which was given up stands in `spamd feedback parked`: time
                         to see it and mend what was wrong
     lease_s             seconds until another worker takes over the watchers of one that died

@@ -41,7 +41,7 @@ class Cursor:
     next_uid   the first UID that was not looked at
     modseq     highest CONDSTORE mod-sequence looked at; 0: the server has none
     messages   how many messages the folder held
-    first_look UIDs below this one lay there already when we could have seen them come
+    baseline UIDs below this one lay there already when we could have seen them come
     marked     UIDs seen with $Junk and with $NotJunk, as "3:7,12/8"; may be long
     time       when this was written (UTC)
     """
@@ -52,7 +52,7 @@ class Cursor:
     next_uid: int
     modseq: int
     messages: int
-    first_look: int
+    baseline: int
     marked: str
     time: datetime
 
@@ -78,9 +78,9 @@ class Parked:
 
 
 class Mailboxes(Protocol):
-    """What the feedback watchers remember between two looks; about 100 bytes for each mail.
+    """What the feedback watchers remember between two polls; about 100 bytes for each mail.
 
-    Sightings are what the folders held at the last look, no more: a mail that left is forgotten.
+    Sightings are what the folders held at the last poll, no more: a mail that left is forgotten.
     """
 
     async def cursors(self, account: str) -> Mapping[str, Cursor]:
@@ -88,13 +88,13 @@ class Mailboxes(Protocol):
         ...
 
     async def lying(self, account: str, folder: str) -> Sequence[Sighting]:
-        """Return what a folder held at the last look."""
+        """Return what a folder held at the last poll."""
         ...
 
     async def seen(
         self, account: str, mails: Sequence[bytes]
     ) -> Mapping[bytes, Sequence[Sighting]]:
-        """Return where mails lay at the last look; those that lay nowhere are left out."""
+        """Return where mails lay at the last poll; those that lay nowhere are left out."""
         ...
 
     async def save(

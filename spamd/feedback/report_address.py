@@ -1,7 +1,7 @@
 """Report addresses: mail to `spam@…` or `ham@…` teaches what is attached to it.
 
 A person forwards one mail or several as attachments (message/rfc822), or "redirects" a single one;
-the relay hands the report over at the end of DATA and passes the receipt on in its reply. Whether
+the relay threads the report over at the end of DATA and passes the receipt on in its reply. Whether
 the sender may report at all (trusted networks, authenticated) is the relay's business.
 
 What is learned is the attached mail: as it was scanned when it still carries our id, else as it is.
@@ -57,10 +57,10 @@ class ReportAddress:
             return f"no mail attached, nothing learned; forward as attachment to report {label}"
         taken = mails[: self._options.report_mails]
         candidates = [await self._candidate(mail, label) for mail in taken]
-        tally = await self._teacher.teach(candidates, SOURCE, actor)
-        parts = [f"{len(mails)} reported as {label}", f"{tally.learned.total()} learned"]
-        parts += [f"{tally.already} known"] if tally.already else []
-        parts += [f"{tally.held} held for review"] if tally.held else []
+        summary = await self._teacher.teach(candidates, SOURCE, actor)
+        parts = [f"{len(mails)} reported as {label}", f"{summary.learned.total()} learned"]
+        parts += [f"{summary.already} known"] if summary.already else []
+        parts += [f"{summary.held} held for review"] if summary.held else []
         parts += [f"{len(mails) - len(taken)} too many"] if len(mails) > len(taken) else []
         return ", ".join(parts)
 

@@ -11,39 +11,24 @@ business, exact and once for each mail. Nothing is ever learned without a person
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import FeedbackObserver, Held, HeldLessons, Known
+from spamd.feedback.run_summary import RunSummary
 from spamd.message.features import Features
 from spamd.ports import Clock
 from spamd.sample import Label
-from spamd.training import Outcome, Result
+from spamd.training.trainer import Trainer
 
 Extract = Callable[[bytes], Features]
 """How the bytes of a mail become features: the same way as at a scan."""
 
 CONTRADICTED = {Label.SPAM: Verdict.HAM, Label.HAM: Verdict.SPAM}
 """The verdict that a label says was wrong; unsure contradicts nothing."""
-
-
-class Teaches(Protocol):
-    """What feedback needs of `training.Trainer`."""
-
-    async def train(
-        self, batch: Sequence[Features], label: Label, *, source: str, actor: str
-    ) -> Sequence[Outcome]:
-        """Learn mails under one label, each once; one outcome for each."""
-        ...
-
-    async def rehearse(self) -> int:
-        """Mix the lessons again when one label was taught after the other; return how many."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,58 +40,12 @@ class Candidate:
     known: Known | None
 
 
-@dataclass(slots=True, kw_only=True)
-class Tally:
-    """What one run did, for people: every mail looked at ends in exactly one of the counts.
-
-    examined  mails looked at
-    learned   lessons learned, corrections included, by label
-    already   mails that were taught like that before
-    held      lessons that wait for a review
-    parked    mails that could not be read or learned
-    skipped   mails that teach nothing, by reason
-    faults    folders and accounts that could not be read, one sentence each
-    """
-
-    examined: int = 0
-    learned: Counter[Label] = field(default_factory=Counter)
-    already: int = 0
-    held: int = 0
-    parked: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
-
-    def counted(self) -> int:
-        """Return how many mails stand in one of the counts so far."""
-        done = self.learned.total() + self.already + self.held + self.parked
-        return done + self.skipped.total()
-
-    def add(self, other: "Tally") -> None:
-        """Add the counts of another run."""
-        self.examined += other.examined
-        self.learned.update(other.learned)
-        self.already += other.already
-        self.held += other.held
-        self.parked += other.parked
-        self.skipped.update(other.skipped)
-        self.faults += other.faults
-
-    def __str__(self) -> str:
-        reasons = ", ".join(f"{count} {why}" for why, count in sorted(self.skipped.items()))
-        return (
-            f"{self.examined} examined, {self.learned.total()} learned"
-            f" ({self.learned[Label.SPAM]} spam, {self.learned[Label.HAM]} ham),"
-            f" {self.already} already known, {self.held} held, {self.parked} parked,"
-            f" {self.skipped.total()} skipped" + (f" ({reasons})" if reasons else "")
-        )
-
-
 class Teacher:
-    """Teaches what people said, and holds bursts back."""
+    """Trainer what people said, and holds bursts back."""
 
     def __init__(
         self,
-        trainer: Teaches,
+        trainer: Trainer,
         held: HeldLessons,
         clock: Clock,
         options: FeedbackOptions,
@@ -120,7 +59,7 @@ class Teacher:
         self._window = timedelta(seconds=options.hold_window_s)
         self._turn = asyncio.Lock()  # nobody learns between our count and our lessons
 
-    async def teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> Tally:
+    async def teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> RunSummary:
         """Learn mails in their order, each once: the last word on a mail counts.
 
         Raises:
@@ -129,8 +68,8 @@ class Teacher:
         async with self._turn:
             return await self._teach(candidates, source, actor)
 
-    async def _teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> Tally:
-        tally = Tally()
+    async def _teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> RunSummary:
+        summary = RunSummary()
         last = {candidate.features.digest: candidate for candidate in candidates}
         contradicting = [one for one in last.values() if self._contradicts(one)]
         burst = contradicting[await self._room(actor) :] if contradicting else []
@@ -138,20 +77,17 @@ class Teacher:
         for candidate in last.values():
             if any(candidate is one for one in burst):
                 await self._hold(candidate, source, actor)
-                tally.held += 1
+                summary.held += 1
             else:
                 chosen.append(candidate)
         for label in Label:
             batch = [c.features for c in chosen if c.label is label]
             if not batch:
                 continue
-            for outcome in await self._trainer.train(batch, label, source=source, actor=actor):
-                if outcome.result is Result.KNOWN:
-                    tally.already += 1
-                else:
-                    tally.learned[label] += 1
-        tally.already += len(candidates) - len(last)
-        return tally
+            outcomes = await self._trainer.train(batch, label, source=source, actor=actor)
+            summary.count(outcomes, label)
+        summary.already += len(candidates) - len(last)
+        return summary
 
     def _contradicts(self, candidate: Candidate) -> bool:
         known = candidate.known
@@ -185,20 +121,17 @@ class Teacher:
 
 
 async def release(
-    held: HeldLessons, trainer: Teaches, numbers: Sequence[int] | None = None
-) -> Tally:
+    held: HeldLessons, trainer: Trainer, numbers: Sequence[int] | None = None
+) -> RunSummary:
     """Learn held lessons (all, or those with the given numbers) and remove them from the list."""
-    tally = Tally()
+    summary = RunSummary()
     for one in await held.held():
         if numbers is not None and one.number not in numbers:
             continue
-        tally.examined += 1
-        for outcome in await trainer.train(
+        summary.examined += 1
+        outcomes = await trainer.train(
             [one.features], one.label, source=one.source, actor=one.actor
-        ):
-            if outcome.result is Result.KNOWN:
-                tally.already += 1
-            else:
-                tally.learned[one.label] += 1
+        )
+        summary.count(outcomes, one.label)
         await held.drop([one.number])
-    return tally
+    return summary

@@ -29,7 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from spamd.errors import ConfigError, StorageUnavailable
-from spamd.storage.corpus import bulk
+from spamd.storage.corpus import token_bulk
 from spamd.storage.options import DatabaseOptions
 from spamd.wording import masked_urls, reason
 
@@ -241,7 +241,7 @@ async def give_memory_back(connection: AsyncConnection) -> None:
     """Return what reading the whole token table took to the system; SQLite keeps its pages."""
     if connection.dialect.name == "sqlite":
         await connection.exec_driver_sql("PRAGMA shrink_memory")
-    bulk.give_memory_back()
+    token_bulk.give_memory_back()
 
 
 def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:

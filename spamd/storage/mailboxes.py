@@ -12,7 +12,7 @@ from spamd.feedback.ports import Cursor, Held, Parked, Sighting
 from spamd.sample import Label
 from spamd.storage import tables
 from spamd.storage.corpus import corpus_tables
-from spamd.storage.corpus.blobs import decode_features, encode_features
+from spamd.storage.corpus.codec import decode_features, encode_features
 from spamd.storage.corpus.corpus_tables import upsert
 from spamd.storage.engine import Database
 from spamd.storage.tables import storable
@@ -38,7 +38,7 @@ class SqlMailboxes:
             return {row.folder: _cursor(row) for row in rows}
 
     async def lying(self, account: str, folder: str) -> Sequence[Sighting]:
-        """Return what a folder held at the last look."""
+        """Return what a folder held at the last poll."""
         here = (SEEN.c.account == account, SEEN.c.folder == folder)
         async with self._database.reading() as connection:
             return [_sighting(row) for row in await connection.execute(select(SEEN).where(*here))]
@@ -46,7 +46,7 @@ class SqlMailboxes:
     async def seen(
         self, account: str, mails: Sequence[bytes]
     ) -> Mapping[bytes, Sequence[Sighting]]:
-        """Return where mails lay at the last look; those that lay nowhere are left out."""
+        """Return where mails lay at the last poll; those that lay nowhere are left out."""
         places: dict[bytes, list[Sighting]] = {}
         async with self._database.reading() as connection:
             for start in range(0, len(mails), CHUNK):
@@ -154,7 +154,7 @@ async def _write_cursor(connection: AsyncConnection, fresh: Cursor) -> None:
         "next_uid": fresh.next_uid,
         "modseq": fresh.modseq,
         "messages": fresh.messages,
-        "first_look": fresh.first_look,
+        "first_look": fresh.baseline,
         "marked": fresh.marked,
         "time": to_number(fresh.time),
     }
@@ -223,7 +223,7 @@ def _cursor(row: Row[*tuple[Any, ...]]) -> Cursor:
         next_uid=row.next_uid,
         modseq=row.modseq,
         messages=row.messages,
-        first_look=row.first_look,
+        baseline=row.first_look,
         marked=row.marked,
         time=from_number(row.time),
     )
@@ -239,7 +239,7 @@ class SqlHeldLessons:
         """Store lessons; one with the same digest as another replaces it, under a new number."""
         async with self._database.writing() as connection:
             # two may hold the same mail at once
-            await corpus_tables.standing(connection, lock=True)
+            await corpus_tables.version(connection, lock=True)
             for each in held:
                 digest = each.features.digest
                 await connection.execute(delete(HELD).where(HELD.c.digest == digest))

@@ -43,7 +43,7 @@ class DatabaseOptions:
     synchronous         SQLite only. "normal": a power cut may cost the last lessons, never the
                         file; "full": not even these, each lesson waits for the disk
     cache_mb            SQLite only: MiB of pages kept in memory while training
-    refresh_s           seconds between two looks for the lessons of other processes
+    refresh_s           seconds between two queries for the lessons of other processes
     scans_days          days a scan is kept, so that a mail moved later is taught as it was scored
     changes_hours       hours that a process may be stopped and still catch up without reloading
     """

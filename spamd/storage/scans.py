@@ -21,7 +21,7 @@ from spamd.message.features import Features
 from spamd.ports import Clock
 from spamd.report import ScanReport
 from spamd.sample import Label
-from spamd.storage.corpus.blobs import decode_features, encode_features
+from spamd.storage.corpus.codec import decode_features, encode_features
 from spamd.storage.corpus.corpus_tables import upsert
 from spamd.storage.engine import Database
 from spamd.storage.tables import lesson, scan
@@ -33,7 +33,7 @@ WAITING = 2_000
 CHUNK = 500
 """Keys per statement."""
 
-BREATH = 8
+YIELD_EVERY = 8
 """Scans packed before mail that waits gets a turn: about 3 ms."""
 
 
@@ -69,7 +69,7 @@ class Scans:
             for number, (report, time) in enumerate(batch, start=1):
                 if report.features is not None:
                     rows.append(_row(report, report.features, time))
-                if number % BREATH == 0:
+                if number % YIELD_EVERY == 0:
                     await asyncio.sleep(0)
             async with self._database.writing() as connection:
                 await connection.execute(upsert(connection)(scan).on_conflict_do_nothing(), rows)

@@ -22,11 +22,10 @@ from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
 from spamd.ports import Clock
 from spamd.sample import FactSchema
-from spamd.storage.accounts import SqlAccounts
 from spamd.storage.corpus import corpus_tables, journal
-from spamd.storage.corpus.lookup import Ahead
 from spamd.storage.corpus.snapshot import Snapshot
-from spamd.storage.corpus.unit_of_work import Resident, SqlUnitOfWork, load_model
+from spamd.storage.corpus.sqlite_lookup import Preload
+from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_model
 from spamd.storage.engine import Database
 from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
@@ -38,6 +37,7 @@ from spamd.storage.maintenance.verify import Findings, verify
 from spamd.storage.options import SCHEMA, Ages, DatabaseOptions
 from spamd.storage.scans import Scans
 from spamd.storage.tables import corpus
+from spamd.storage.watched_accounts import SqlAccounts
 from spamd.training.ports import Lesson, LessonSummary, Selection
 
 VERSION = "alembic_version"
@@ -56,7 +56,7 @@ class Store:
         self.held = SqlHeldLessons(database)
         self.accounts = SqlAccounts(database)
         self.leases = SqlLeases(database, clock)
-        self._resident = Resident(schema, bayes)
+        self._cache = ModelCache(schema, bayes)
         self._clock = clock
 
     @classmethod
@@ -81,16 +81,16 @@ class Store:
     @property
     def snapshot(self) -> Snapshot:
         """The model in memory; refreshed by `refresh`."""
-        return self._resident.snapshot
+        return self._cache.snapshot
 
-    async def begin_with(self, ahead: Ahead) -> None:
-        """Take over what was read ahead (`lookup.Lookup.ahead`); `refresh` brings what is newer.
+    async def begin_with(self, preload: Preload) -> None:
+        """Take over what a preload read (`Lookup.preload`); `refresh` brings what is newer.
 
         What could not be read is left to `refresh` too: it reads all, or says what is wrong.
         """
         with suppress(StorageUnavailable):
-            standing, model = await wrap_future(ahead)
-            self.snapshot.standing, self.snapshot.model = standing, model
+            version, model = await wrap_future(preload)
+            self.snapshot.version, self.snapshot.model = version, model
 
     async def refresh(self) -> bool:
         """Bring the snapshot to the database's revision; return whether anything changed."""
@@ -98,7 +98,7 @@ class Store:
 
     def unit_of_work(self) -> SqlUnitOfWork:
         """Return a new transaction on what was taught."""
-        return SqlUnitOfWork(self.database, self._resident, self._clock)
+        return SqlUnitOfWork(self.database, self._cache, self._clock)
 
     async def load_model(self, ids: NDArray[np.int64]) -> Model:
         """Return a model that knows these tokens only: enough to scan the mails that hold them.
@@ -106,14 +106,14 @@ class Store:
         For a single scan it is much quicker than loading everything.
         """
         async with self.database.reading() as connection:
-            standing = await corpus_tables.standing(connection, lock=False)
-            resident = self._resident
-            return await load_model(connection, standing, ids, resident.schema, resident.options)
+            version = await corpus_tables.version(connection, lock=False)
+            cache = self._cache
+            return await load_model(connection, version, ids, cache.schema, cache.options)
 
     async def totals(self) -> Totals:
         """Return how much was taught."""
         async with self.database.reading() as connection:
-            return (await corpus_tables.standing(connection, lock=False)).totals
+            return (await corpus_tables.version(connection, lock=False)).totals
 
     async def lessons(self, selection: Selection) -> list[LessonSummary]:
         """Return the lessons that fit, in the order of learning."""
@@ -143,7 +143,7 @@ class Store:
 
     async def verify(self) -> Findings:
         """Return what in the tables does not agree with the journal."""
-        return await verify(self.database, self._resident.schema)
+        return await verify(self.database, self._cache.schema)
 
     async def prune(self, options: PruneOptions, *, dry_run: bool) -> Pruned:
         """Let go of old rare words, or only count them."""

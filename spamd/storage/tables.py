@@ -3,7 +3,7 @@
     lesson, sample       the journal: everything that was taught and is still in force
     tally                counts that other programs had made
     corpus, token,
-    fact, grams, fusion  what follows from journal and tallies; `verify` recomputes it
+    fact, grams, fusion  what follows from journal and imported counts; `verify` recomputes it
     change               what each revision touched, so that readers fetch only that
     scan                 what was said about a mail, kept for some days
     account, cursor,
@@ -162,7 +162,7 @@ tally = Table(
     _number("ham"),
     Column("content", LargeBinary, nullable=False),
 )
-"""`tallies.Tally`: the mails it was counted over, its words and their counts."""
+"""`ImportedCounts`: the mails it was counted over, its words and their counts."""
 
 change = Table(
     "change",

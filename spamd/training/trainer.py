@@ -9,8 +9,8 @@
 A call of `train` or `forget` is one transaction: it happens whole or not at all. Whoever has many
 mails calls with some hundreds at a time; a run that was killed is simply run again and learns only
 what is missing. Taking back is the exact inverse of learning: counts, totals, facts and the steps
-of the logistic heads. The weights are the sum of the steps of all lessons in force, so they are
-zero when nothing is left; a step was measured when its lesson was learned and stays as it was.
+of the logistic classifiers. The weights are the sum of the steps of all lessons in force, so they
+are zero when nothing is left; a step was measured when its lesson was learned and stays as it was.
 
 When another writer is in the way, or the database is away for a moment, the transaction is tried
 again; then `StorageUnavailable` goes to the caller.
@@ -41,7 +41,7 @@ MIXED = 0.25
 against lessons in random order. A folder after the other changes it once; people's corrections and
 mail as it comes in change it nearly as often as chance does."""
 
-BREATH = 16
+YIELD_EVERY = 16
 """Lessons learned before the event loop gets a turn: about 5 ms."""
 
 
@@ -103,22 +103,23 @@ class Trainer:
             async with self._unit_of_work() as work:
                 return list(await work.listed(selection))
 
-        heads = await self._again(listed)
-        newest_first = [head.digest for head in reversed(heads)]
+        summaries = await self._again(listed)
+        newest_first = [summary.digest for summary in reversed(summaries)]
         size = self._options.batch
         for start in range(0, len(newest_first), size):
             await self.forget(newest_first[start : start + size])
-        return heads
+        return summaries
 
     async def rehearse(self) -> int:
         """Learn the newest lessons of both labels again, mixed; return how many that were.
 
         Whoever teaches one folder after the other (`train spam A`, `train ham B`) calls this at the
-        end; nothing happens when the lessons are mixed already. The logistic heads learn from what
-        they get wrong, and in a run of one label they soon get nothing wrong: the steps vanish, the
-        scores that the fusion is fitted on say nothing, and the last label wins everywhere. Counts
-        do not depend on the order and stay as they are. (Measured on 600 mails of the SpamAssassin
-        corpus, spam after ham: of 837 new ham 44 were called spam; rehearsed 2, mixed at once 1.)
+        end; nothing happens when the lessons are mixed already. The logistic classifiers learn from
+        what they get wrong, and in a run of one label they soon get nothing wrong: the steps
+        vanish, the scores that the fusion is fitted on say nothing, and the last label wins
+        everywhere. Counts do not depend on the order and stay as they are. (Measured on 600 mails
+        of the SpamAssassin corpus, spam after ham: of 837 new ham 44 were called spam; rehearsed 2,
+        mixed at once 1.)
 
         Raises:
             StorageUnavailable: batches before the failing one are rehearsed.
@@ -142,7 +143,7 @@ class Trainer:
         expected = 2 * len(spam) * len(ham) / max(1, len(spam) + len(ham))
         if changes >= MIXED * expected:
             return []
-        return sorted(head.digest for head in (*spam, *ham))  # digests are as good as random
+        return sorted(summary.digest for summary in (*spam, *ham))  # digests are as good as random
 
     async def _rehearse(self, digests: Sequence[bytes]) -> None:
         async with self._unit_of_work() as work:
@@ -182,11 +183,13 @@ class Trainer:
     ) -> list[Outcome]:
         digests = tuple(dict.fromkeys(features.digest for features in batch))
         async with self._unit_of_work() as work:
-            heads = {head.digest: head for head in await work.listed(Selection(digests=digests))}
-            wrong = [head.digest for head in heads.values() if head.label is not label]
+            summaries = {
+                summary.digest: summary for summary in await work.listed(Selection(digests=digests))
+            }
+            wrong = [summary.digest for summary in summaries.values() if summary.label is not label]
             settled = await work.settle(digests)
             old = await work.lessons(wrong)
-            fresh = _first_of_each(batch, heads, label)
+            fresh = _first_of_each(batch, summaries, label)
             model = await work.model(
                 distinct(
                     [features.sample.ids for features in fresh]
@@ -218,7 +221,7 @@ class Trainer:
             }
             if learned or settled:
                 await work.commit(list(learned.values()), list(old.values()))
-        return _outcomes(batch, heads, learned, label)
+        return _outcomes(batch, summaries, learned, label)
 
     async def _forget(self, digests: Sequence[bytes]) -> list[Outcome]:
         async with self._unit_of_work() as work:
@@ -261,20 +264,20 @@ class Trainer:
 
 
 def _first_of_each(
-    batch: Sequence[Features], heads: dict[bytes, LessonSummary], label: Label
+    batch: Sequence[Features], summaries: dict[bytes, LessonSummary], label: Label
 ) -> list[Features]:
     """Return the mails to learn: those without this lesson, each once."""
     fresh: dict[bytes, Features] = {}
     for features in batch:
-        head = heads.get(features.digest)
-        if head is None or head.label is not label:
+        summary = summaries.get(features.digest)
+        if summary is None or summary.label is not label:
             fresh.setdefault(features.digest, features)
     return list(fresh.values())
 
 
 def _outcomes(
     batch: Sequence[Features],
-    heads: dict[bytes, LessonSummary],
+    summaries: dict[bytes, LessonSummary],
     learned: dict[bytes, Lesson],
     label: Label,
 ) -> list[Outcome]:
@@ -286,16 +289,16 @@ def _outcomes(
         if digest in outcomes:
             outcome = replace(outcomes[digest], result=Result.KNOWN)
         elif digest in learned:
-            how = Result.RELABELLED if digest in heads else Result.LEARNED
+            how = Result.RELABELLED if digest in summaries else Result.LEARNED
             outcome = _outcome(how, learned[digest])
         else:
-            head = heads[digest]
+            summary = summaries[digest]
             outcome = Outcome(
                 digest=digest,
                 result=Result.KNOWN,
                 label=label,
-                before=head.before,
-                after=head.after,
+                before=summary.before,
+                after=summary.after,
             )
         outcomes[digest] = outcome
         result.append(outcome)
@@ -315,8 +318,8 @@ def _outcome(result: Result, lesson: Lesson) -> Outcome:
 async def _learned(model: Model, lessons: Sequence[Given], *, proof: bool = True) -> list[Effect]:
     """Learn lessons, some at a time: whoever else runs on the loop gets a turn between them."""
     effects: list[Effect] = []
-    for start in range(0, len(lessons), BREATH):
-        effects += learn(model, lessons[start : start + BREATH], proof=proof)
+    for start in range(0, len(lessons), YIELD_EVERY):
+        effects += learn(model, lessons[start : start + YIELD_EVERY], proof=proof)
         await asyncio.sleep(0)
     return effects
 

@@ -9,7 +9,7 @@ from email.message import Message
 from pathlib import Path
 
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.watching.evidence import DATE_S
+from spamd.feedback.watching.move_verifier import DATE_S
 from tests.cli.conftest import made_up
 from tests.servers.base import Server, greeting
 from tests.servers.dovecot import PASSWORD, Dovecot

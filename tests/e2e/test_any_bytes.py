@@ -73,7 +73,7 @@ class World:
         self.report_handler = Desk(database, FixedClock())
         self.scans = Scans(database, self.report_handler.clock)
         self.scanner = Scanner(
-            model=lambda: self.report_handler.resident.snapshot.model,
+            model=lambda: self.report_handler.cache.snapshot.model,
             decision=DecisionOptions(),
             tokenizer=TokenizerOptions(),
             clock=self.report_handler.clock,

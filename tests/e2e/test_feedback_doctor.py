@@ -16,7 +16,7 @@ import pytest
 
 from spamd.bayes.model import BayesOptions
 from spamd.clock import WallClock
-from spamd.feedback.doctor.mailboxes import ImapHands
+from spamd.feedback.doctor.mailboxes import DoctorImapMailbox
 from spamd.feedback.doctor.message import Setup
 from spamd.feedback.doctor.steps import Doctor, Finding, Instruments, State
 from spamd.feedback.options import FeedbackOptions
@@ -197,7 +197,7 @@ async def test_a_clock_that_is_off_is_found(daemon: Callable[..., Daemon]) -> No
         clock=WallClock(),
     )
     account = account_of(server, "alice")
-    hands = ImapHands(account, FeedbackOptions(), login="alice", key=account.key)
+    mailboxes = DoctorImapMailbox(account, FeedbackOptions(), login="alice", key=account.key)
     try:
         doctor = Doctor(
             Setup(
@@ -219,7 +219,7 @@ async def test_a_clock_that_is_off_is_found(daemon: Callable[..., Daemon]) -> No
                 ),
                 clock=Yesterday(),
             ),
-            [hands],
+            [mailboxes],
             watched=True,
         )
         findings: list[Finding] = [finding async for finding in doctor.examine()]

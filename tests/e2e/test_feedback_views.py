@@ -59,7 +59,7 @@ async def test_h1_k4_a_hundred_histories_on_a_dovecot_with_views_and_rules_teach
         with server.login() as session:
             second = Owner(session)
             world.owner.create("Work")
-            await world.look()
+            await world.poll()
             watched = {folder.name for folder in await world.mailbox.folders()}
             assert {f"Views/{name}" for name in VIEWS} <= watched
             meant: set[tuple[str, Label]] = set()
@@ -83,7 +83,7 @@ async def ten(
             verdict = Verdict.SPAM if kind == "ruled" and number % 2 else Verdict.HAM
             content = world.judged(subject, verdict)
             lmtp.sendmail("ann@sender.test", [f"{world.user}@our.test"], content)
-    await world.look()
+    await world.poll()
     for subject, kind in kinds.items():
         who = dice.choice([world.owner, second])
         if dice.random() < 0.5:
@@ -98,6 +98,6 @@ async def ten(
             getattr(who, way)(*args)
             if label := ENDS[way]:
                 meant.add((subject, label))
-    await world.look()
-    await world.look()
+    await world.poll()
+    await world.poll()
     return meant

@@ -20,6 +20,7 @@ from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result
+from spamd.training.trainer import Trainer
 
 
 @dataclass
@@ -169,7 +170,7 @@ class FakeLeases:
 
 
 @dataclass
-class FakeSchool:
+class FakeSchool(Trainer):
     """Journal and scan log in one: teaches like `training.Trainer`, knows like `History`.
 
     lessons  digest → (label, source, actor), in the order of learning

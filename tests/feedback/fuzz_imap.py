@@ -22,7 +22,7 @@ with atheris.instrument_imports(include=["spamd.feedback", "imapclient", "imapli
     from spamd.feedback.mailboxes.mailbox import FolderError, MailboxError, header_fields, trace
     from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 
-from tests.feedback.lies import HONEST, LIES
+from tests.feedback.lying_server import HONEST, LIES
 
 ACCOUNT = AccountOptions(host="127.0.0.1", port=143, tls=Tls.NONE, user="alice", password="x")
 OPTIONS = FeedbackOptions()

@@ -32,7 +32,7 @@ SLOW_S = 5.0
 
 
 def one_input(data: bytes) -> None:
-    """Take a report as the relay hands it over."""
+    """Take a report as the relay threads it over."""
     started = time.thread_time()
     for found in attached(data):
         assert found.strip()

@@ -1,7 +1,7 @@
 """Random histories of an account, and what the people in them have taught.
 
 A history is a list of steps: mail comes, rules file it, people and their programs move, copy, mark
-and remove it, somebody imports old mail, folders get new UIDs, and now and then we look, are cut
+and remove it, somebody imports old mail, folders get new UIDs, and now and then we poll, are cut
 off in the middle, or start again. `play` makes it happen and returns what was taught beside what
 people meant to teach; `shrunk` makes a failing history small.
 """
@@ -31,7 +31,7 @@ class Step:
     mail    number of the mail it happens to
     a, b    folders
     n       a number: a verdict, seconds, a flag
-    inside  during a look: after how many calls, and what happens then
+    inside  during a poll: after how many calls, and what happens then
     """
 
     act: str
@@ -71,14 +71,14 @@ class Act:
     mail: int
     label: Label
     doubts: set[str]
-    looks: int = 0
+    polls: int = 0
 
 
 @dataclass
 class Result:
     """What came of a history."""
 
-    looks: int = 0
+    polls: int = 0
     expected: int = 0
     given: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Result:
     unexplained: list[str] = field(default_factory=list)
 
     def add(self, other: "Result") -> None:
-        self.looks += other.looks
+        self.polls += other.polls
         self.expected += other.expected
         self.given += other.given
         self.wrong += other.wrong
@@ -102,7 +102,7 @@ ACTS: Sequence[tuple[str, int]] = (
     ("deliver", 14), ("filed", 5), ("both", 2), ("twin", 1), ("move", 16), ("mutt", 2),
     ("expunge", 2), ("upload", 2), ("copy", 2), ("remove", 3), ("trash", 3), ("flag", 5),
     ("mark", 4), ("unmark", 1), ("program", 4), ("programmark", 1), ("append", 2), ("wave", 1),
-    ("resync", 1), ("wait", 10), ("look", 22), ("restart", 2), ("settle", 4), ("rename", 1),
+    ("resync", 1), ("wait", 10), ("poll", 22), ("restart", 2), ("settle", 4), ("rename", 1),
 )  # fmt: skip
 
 
@@ -144,8 +144,8 @@ class Writer:
         act = self._dice.choices(self._acts, self._weights)[0]
         if act in {"deliver", "filed", "both", "wave"}:
             return [self._delivery(act)]
-        if act == "look":
-            return [self._look()]
+        if act == "poll":
+            return [self._poll()]
         if act in {"wait", "settle"}:
             return [Step(act, n=self._dice.choice([1, 5, 60, 4000]))]
         if act in {"restart", "rename"}:
@@ -172,15 +172,15 @@ class Writer:
             self._where[number] = target
         return step
 
-    def _look(self) -> Step:
+    def _poll(self) -> Step:
         inside: list[tuple[int, Step]] = []
         if self._faults and self._dice.random() < 0.3:
             for _ in range(self._dice.choice([1, 1, 2])):
                 inner = self.step()
-                if inner and inner[0].act not in {"look", "restart", "settle", "wait"}:
+                if inner and inner[0].act not in {"poll", "restart", "settle", "wait"}:
                     inside.append((self._dice.randrange(1, 40), inner[0]))
         cut = self._dice.randrange(1, 40) if self._faults and self._dice.random() < 0.07 else 0
-        return Step("look", n=cut, inside=tuple(inside))
+        return Step("poll", n=cut, inside=tuple(inside))
 
 
 Play = Callable[[Plan], Result]

@@ -27,7 +27,7 @@ def main(number: int, first: int) -> int:
             if result.fails:
                 failed.append(seed)
     print(f"histories    {number:>7,}  in {time.monotonic() - started:,.0f} s")
-    print(f"looks        {total.looks:>7,}")
+    print(f"polls        {total.polls:>7,}")
     print(f"lessons      {total.expected:>7,}  that people gave")
     print(f"learned      {total.given:>7,}")
     print(f"wrong        {len(total.wrong):>7,}  that nobody gave")

@@ -235,7 +235,7 @@ class ModelMailbox(ImapMailbox):
 
     async def open(self) -> None:
         self._session = ModelSession(self.server)  # type: ignore[assignment] # the model
-        self._looked = {}
+        self._polled = {}
 
     async def close(self) -> None:
         """Nothing is held open."""

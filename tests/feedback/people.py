@@ -12,8 +12,8 @@ from email.utils import format_datetime
 from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes.mailbox import FolderError, Place, header_fields, trace
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.watching.evidence import DATE_S
-from spamd.feedback.watching.rule import is_told
+from spamd.feedback.watching.lesson_rule import is_told
+from spamd.feedback.watching.move_verifier import DATE_S
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock
@@ -30,7 +30,7 @@ ATTRIBUTES = {"Junk": frozenset({"\\junk"}), "Afval": frozenset({"\\trash"})}
 
 
 class Noted(set[object]):
-    """What is to be kept in mind until a whole look began after it: `fresh` came within one."""
+    """What is to be kept in mind until a whole poll began after it: `fresh` came within one."""
 
     fresh: set[object]
 
@@ -296,7 +296,7 @@ class People:
             if goal is Place.OTHER and not self._history.told:
                 act.doubts.add("to a folder that may be the Trash")
             if self._inside and target in self._history.keyless | self._history.restless:
-                act.doubts.add("to where no UIDs last, after something happened while we looked")
+                act.doubts.add("to where no UIDs last, after something happened while we polled")
 
     def _mean(
         self, number: int, label: Label, box: Box, uid: int, copy: Copy, *, effective: bool
@@ -312,13 +312,13 @@ class People:
         ]
         cursor = self.mailboxes.rows.get((self.account_key, box.name))
         if not rows or cursor is None:
-            act.doubts.add("quicker than a look")
+            act.doubts.add("quicker than a poll")
         elif cursor.time.timestamp() - copy.date < OPTIONS.rule_window_s + DATE_S:
             act.doubts.add("sooner after its delivery than a person moves mail")
         if self._places(number) > 1 or len(self._lay.get(number, ())) > 1:
             act.doubts.add("at two places at once")
         if self._looking or number in self._inside or (keyless and self._inside):
-            act.doubts.add("while we looked")
+            act.doubts.add("while we polled")
         self._acts.append(act)
         if effective:
             self.result.expected += 1
@@ -352,7 +352,7 @@ class People:
         return found
 
     def _touch(self, number: int) -> None:
-        self._doubt(number, "moved or changed again before we looked")
+        self._doubt(number, "moved or changed again before we polled")
 
     def _doubt(self, number: int, why: str) -> None:
         for act in self._pending:

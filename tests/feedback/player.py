@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from spamd.errors import TemporaryError
-from spamd.feedback.account_state import Ledger
+from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.mailbox import MailboxError
 from spamd.feedback.options import AccountOptions, Tls
 from spamd.feedback.teacher import Teacher
-from spamd.feedback.watching.watcher import Memory, Watcher
+from spamd.feedback.watching.context import WatcherContext
+from spamd.feedback.watching.watcher import Watcher
 from spamd.message.features import extract
 from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeHeld
@@ -74,7 +75,7 @@ class Player(People):
         for step in self._history.steps:
             await self._do(step)
         for _ in range(12):
-            await self._look(Step("look"))
+            await self._poll(Step("poll"))
         await self.mailbox.close()
         for act in self._pending:
             self.result.unexplained.append(f"{act.label} of {act.mail} was never decided")
@@ -89,22 +90,23 @@ class Player(People):
         if isinstance(self.mailbox, ModelMailbox):
             self.mailbox.server = self.server
         self.account_key = self.mailbox.key
-        memory = Memory(
+        context = WatcherContext(
             mailboxes=self.mailboxes,
             history=self.school,
             teacher=Teacher(self.school, FakeHeld(), self.clock, OPTIONS, FakeObserver()),
             extract=extract,
+            clock=self.clock,
+            observer=self.observer,
         )
-        args = (self.mailbox, memory, OPTIONS, self.clock, self.observer)
-        ledger = Ledger(FakeAccounts(), self.clock, FakeObserver())
-        self.watcher = Watcher(*args, source="imap", ledger=ledger)
+        states = AccountStates(FakeAccounts(), self.clock, FakeObserver())
+        self.watcher = Watcher(self.mailbox, context, OPTIONS, source="imap", states=states)
 
     async def _do(self, step: Step) -> None:
-        if step.act == "look":
-            await self._look(step)
+        if step.act == "poll":
+            await self._poll(step)
         elif step.act == "settle":
             self.clock.seconds += QUICK_S + 1
-            await self._look(Step("look"))
+            await self._poll(Step("poll"))
         elif step.act == "restart":
             await self.mailbox.close()
             self.begin()
@@ -114,7 +116,7 @@ class Player(People):
         else:
             self._happen(step)
 
-    async def _look(self, step: Step) -> None:
+    async def _poll(self, step: Step) -> None:
         base = self.server.calls
         upset = set(self._upset)
         for noted in (self._gone, self._foreign, self._upset):
@@ -125,7 +127,7 @@ class Player(People):
         self.server.ends_at = base + step.n if step.n else None
         self._looking = True
         try:
-            await self.watcher.look()
+            await self.watcher.poll()
             whole = self.watcher._reader.whole
         except (MailboxError, TemporaryError):
             await self.mailbox.close()
@@ -135,7 +137,7 @@ class Player(People):
         later = list(self.server.inside.values())
         self.server.inside.clear()
         self.server.ends_at = None
-        self.result.looks += 1
+        self.result.polls += 1
         self.clock.seconds += 1
         self._settle(touched, {str(one) for one in upset | self._upset}, whole=whole)
         if whole:
@@ -155,7 +157,7 @@ class Player(People):
     # ── the score ───────────────────────────────────────────────────────────────────────────────
 
     def _settle(self, touched: set[int], upset: set[str], *, whole: bool) -> None:
-        """Hold the lessons of a look against what people meant."""
+        """Hold the lessons of a poll against what people meant."""
         for digest, label in self.school.history[self._counted :]:
             number = self.numbers.get(digest, -1)
             meant = [one for one in self._acts if (one.mail, one.label) == (number, label)]
@@ -169,13 +171,13 @@ class Player(People):
         if not whole:
             return
         for act in list(self._pending):
-            act.looks += 1
+            act.polls += 1
             act.doubts |= upset
             if act.mail in touched:
-                act.doubts.add("while we looked")
+                act.doubts.add("while we polled")
             if self._places(act.mail) > 1:
                 act.doubts.add("at two places at once")
-            if "while we looked" in act.doubts and act.looks < 2:
+            if "while we polled" in act.doubts and act.polls < 2:
                 continue
             self._pending = [one for one in self._pending if one is not act]
             if act.doubts:

@@ -72,10 +72,10 @@ def feasible(history: Plan) -> tuple[Plan, Counter[str]]:
     left: Counter[str] = Counter()
     steps = []
     for step in history.steps:
-        if step.act == "look":
-            left["happens within a look"] += len(step.inside)
-            left["the connection ends within a look"] += bool(step.n)
-            steps.append(Step("look"))
+        if step.act == "poll":
+            left["happens within a poll"] += len(step.inside)
+            left["the connection ends within a poll"] += bool(step.n)
+            steps.append(Step("poll"))
         elif step.act == "resync":
             left["new UIDs of a folder"] += 1
         elif step.act == "rename" and step.a == "Junk":

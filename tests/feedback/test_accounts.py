@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from spamd.feedback.account_state import Ledger
-from spamd.feedback.accounts import Roster
+from spamd.feedback.account_list import AccountList
+from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.mailbox import FolderError, MailboxError
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.ports import AccountState, WatchedAccount
@@ -26,7 +26,7 @@ from tests.feedback.fakes import FakeAccounts, FakeLeases
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.test_imap_idle import scripted
 from tests.feedback.test_service import at_work
-from tests.feedback.world import ServerClock, bench_at, running, surroundings, until
+from tests.feedback.world import ServerClock, bench_at, running, until, watcher_context
 from tests.servers.base import free_port
 
 QUICK = FeedbackOptions(lease_s=0.15, poll_s=0.1, retry_first_s=0.05, retry_most_s=0.05)
@@ -50,9 +50,9 @@ def master(server: ScriptedImap, users: Path) -> AccountOptions:
 
 
 def service(accounts: Sequence[AccountOptions], kept: FakeAccounts, observer: Any) -> Feedback:
-    around = replace(surroundings(), observer=observer)
+    context = replace(watcher_context(), observer=observer)
     options = replace(QUICK, accounts=tuple(accounts))
-    return Feedback(options, around, FakeLeases(ServerClock()), "one", kept)
+    return Feedback(options, context, FakeLeases(ServerClock()), "one", kept)
 
 
 def names(kept: FakeAccounts, state: AccountState) -> set[str]:
@@ -109,8 +109,8 @@ async def test_j6_a_look_by_hand_names_the_file_and_looks_at_the_others(
 ) -> None:
     missing = master(server, tmp_path / "nowhere")
     kept = FakeAccounts()
-    tally = await service([missing, scripted(server)], kept, FakeObserver()).once()
-    assert ["nowhere" in fault for fault in tally.faults] == [True]
+    summary = await service([missing, scripted(server)], kept, FakeObserver()).once()
+    assert ["nowhere" in fault for fault in summary.faults] == [True]
     assert names(kept, AccountState.WATCHING) == {"a"}
 
 
@@ -136,19 +136,23 @@ async def test_j10_users_that_come_and_go_are_followed_without_restart(
 
 
 def test_j10_a_file_that_did_not_change_is_not_read_again(users: Path) -> None:
-    roster = Roster([AccountOptions(host="a.test", user="m", password="x", users_file=users)])
-    assert [roster.read(), roster.read()] == [True, False]
+    account_list = AccountList(
+        [AccountOptions(host="a.test", user="m", password="x", users_file=users)]
+    )
+    assert [account_list.read(), account_list.read()] == [True, False]
     users.write_text("anna\nbert\n")
-    assert roster.read()
-    assert [each.login for each in roster.logins()] == ["anna*m", "bert*m"]
+    assert account_list.read()
+    assert [each.login for each in account_list.logins()] == ["anna*m", "bert*m"]
 
 
 @pytest.mark.parametrize("content", ["", "# nobody\n"])
 def test_j10_a_master_user_without_users_is_not_watched_himself(users: Path, content: str) -> None:
     users.write_text(content)
-    roster = Roster([AccountOptions(host="a.test", user="m", password="x", users_file=users)])
-    assert roster.read()
-    assert roster.logins() == []
+    account_list = AccountList(
+        [AccountOptions(host="a.test", user="m", password="x", users_file=users)]
+    )
+    assert account_list.read()
+    assert account_list.logins() == []
 
 
 class Silent:
@@ -190,14 +194,14 @@ async def test_j3_a_server_whose_idle_is_silent_is_noticed(tells: bool) -> None:
 
 async def test_j6_states_are_kept_with_their_time_and_written_again_each_hour() -> None:
     clock, kept = FakeClock(), FakeAccounts()
-    ledger = Ledger(kept, clock, FakeObserver())
-    ledger.watch({"a@b:1"})
-    ledger.lost("a@b:1", "no answer in time")
+    states = AccountStates(kept, clock, FakeObserver())
+    states.watch({"a@b:1"})
+    states.lost("a@b:1", "no answer in time")
     began = clock.now()
-    await ledger.write()
+    await states.write()
     clock.seconds += 1800
-    ledger.lost("a@b:1", "Connection refused")
-    await ledger.write()
+    states.lost("a@b:1", "Connection refused")
+    await states.write()
     assert kept.rows["a@b:1"] == WatchedAccount(
         name="a@b:1",
         state=AccountState.LOST,
@@ -206,5 +210,5 @@ async def test_j6_states_are_kept_with_their_time_and_written_again_each_hour() 
         silent=False,
     )
     clock.seconds += 3600
-    await ledger.write()
+    await states.write()
     assert clock.now() - kept.times["a@b:1"] < timedelta(seconds=1)

@@ -84,8 +84,8 @@ async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Accou
         ("Family", Label.HAM, 1),
     }
     assert plan.sent == 1
-    tally = await pupil(mailbox, school).learn(plan, nothing)
-    assert (tally.learned[Label.SPAM], tally.learned[Label.HAM]) == (4, 4)
+    summary = await pupil(mailbox, school).learn(plan, nothing)
+    assert (summary.learned[Label.SPAM], summary.learned[Label.HAM]) == (4, 4)
     assert {lesson[1:] for lesson in school.lessons.values()} == {("bootstrap", user)}
 
 
@@ -198,9 +198,9 @@ async def test_what_a_person_taught_before_keeps_its_lesson(box: Box, school: Fa
     await school.train([extract(content)], Label.HAM, source="imap", actor="alice")
     mailbox = maildir(box)
     plan = await pupil(mailbox, school).plan(nothing)
-    tally = await pupil(mailbox, school).learn(plan, nothing)
+    summary = await pupil(mailbox, school).learn(plan, nothing)
     assert school.lessons[extract(content).digest] == (Label.HAM, "imap", "alice")
-    assert (tally.already, tally.learned.total()) == (1, 1)
+    assert (summary.already, summary.learned.total()) == (1, 1)
 
 
 async def test_lessons_are_mixed_at_the_end_as_folders_come_one_after_the_other(
@@ -221,8 +221,8 @@ async def test_a_second_run_learns_nothing_new(box: Box, school: FakeSchool) -> 
     mailbox = maildir(box)
     for learned in (2, 0):
         plan = await pupil(mailbox, school).plan(nothing)
-        tally = await pupil(mailbox, school).learn(plan, nothing)
-        assert tally.learned.total() == learned
+        summary = await pupil(mailbox, school).learn(plan, nothing)
+        assert summary.learned.total() == learned
 
 
 async def test_mail_whose_keyword_disagrees_with_its_folder_is_left_out(
@@ -249,9 +249,9 @@ async def test_d25_a_mail_that_can_not_be_used_is_skipped_and_counted(
     plan = await pupil(mailbox, school).plan(nothing)
     gone = box.find(plan.sources[0].keys[0])
     gone.unlink()
-    tally = await pupil(mailbox, school).learn(plan, nothing)
-    assert tally.skipped == {"empty": 1, "vanished": 1}
-    assert tally.learned.total() == tally.examined - 2
+    summary = await pupil(mailbox, school).learn(plan, nothing)
+    assert summary.skipped == {"empty": 1, "vanished": 1}
+    assert summary.learned.total() == summary.examined - 2
 
 
 async def test_f5_no_mail_and_no_account_are_no_fault(box: Box, school: FakeSchool) -> None:

@@ -26,7 +26,7 @@ CURSOR = Cursor(
     next_uid=7,
     modseq=2**62,
     messages=3,
-    first_look=1_800_000_000_000_000,
+    baseline=1_800_000_000_000_000,
     marked="1:3/7",
     time=TIME,
 )

@@ -24,9 +24,9 @@ def test_k4_of_random_histories_only_what_people_did_is_learned(part: int) -> No
 
 
 def undisturbed(history: Plan) -> Plan:
-    """Return a history in which nothing happens within a look: over a socket looks differ."""
+    """Return a history in which nothing happens within a poll: over a socket polls differ."""
     steps = [
-        replace(step, inside=(), n=0) if step.act == "look" else step for step in history.steps
+        replace(step, inside=(), n=0) if step.act == "poll" else step for step in history.steps
     ]
     return replace(history, steps=tuple(steps))
 

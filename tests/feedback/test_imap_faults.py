@@ -9,7 +9,7 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes.imap import ImapMailbox
-from spamd.feedback.mailboxes.mailbox import Folder, Head, header_fields, trace
+from spamd.feedback.mailboxes.mailbox import Folder, MessageSummary, header_fields, trace
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.ports import Cursor, Sighting
 from spamd.ports import Clock
@@ -30,26 +30,26 @@ READING = {
 
 async def test_e1_reading_leaves_mail_unread(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.owner.append("INBOX", mail("unseen"))
-        await world.look()
+        await world.poll()
         world.owner.move("unseen", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         assert only(world.taught())[1] is Label.SPAM
-        assert b"Seen" not in world.owner.flags("unseen", "Junk")
+        assert b"\\Seen" not in world.owner.flags("unseen", "Junk")
 
 
 async def test_e14_e17_e19_no_command_changes_anything_on_the_server(account: Account) -> None:
     server, user = account
     with Tap(server.port) as tap:
         async with world_at(server, user, port=tap.port) as world:
-            await world.look()
+            await world.poll()
             world.arrives("offer", Verdict.HAM)
             world.owner.append("INBOX", mail("unjudged"))
-            await world.look()
+            await world.poll()
             world.owner.flag("unjudged", "INBOX", "$Junk")
             world.owner.move("offer", "INBOX", "Junk")
-            await world.look()
+            await world.poll()
             await world.mailbox.wait(next(iter(await world.mailbox.folders())), 0.1)
         assert len(world.taught()) == 2
         assert tap.commands() <= READING
@@ -60,28 +60,28 @@ async def test_e2_new_uids_after_delete_and_create_teach_nothing_twice(account: 
     async with world_at(*account) as world:
         world.arrives("pills", Verdict.SPAM, "Junk")
         content = world.arrives("offer", Verdict.HAM)
-        await world.look()
+        await world.poll()
         world.owner.move("offer", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         taught = world.taught()
         world.owner.delete("Junk")
         world.owner.create("Junk")
         world.owner.append("Junk", content)
         world.owner.append("Junk", mail("a stranger with an old uid"))
-        await world.look()
-        await world.look()
+        await world.poll()
+        await world.poll()
         assert world.taught() == taught == [("offer", Label.SPAM)]
 
 
 async def test_e2_a_move_after_the_new_uids_counts(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.owner.delete("Junk")
         world.owner.create("Junk")
         world.arrives("offer", Verdict.HAM)
-        await world.look()
+        await world.poll()
         world.owner.move("offer", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         assert only(world.taught()) == ("offer", Label.SPAM)
 
 
@@ -90,9 +90,9 @@ async def test_e2_the_inbox_may_get_new_uids_too(dovecot: DovecotFactory) -> Non
     async with world_at(server) as world:
         world.arrives("offer", Verdict.HAM)
         world.arrives("rescued", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         world.owner.move("rescued", "Junk", "INBOX")
-        await world.look()
+        await world.poll()
         validity = world.mailboxes.rows[world.mailbox.key, "INBOX"].validity
         await asyncio.sleep(1.1)  # UIDVALIDITY counts seconds
         for pattern in ("dovecot-uid*", "dovecot.index*", "dovecot.list.index*"):
@@ -100,8 +100,8 @@ async def test_e2_the_inbox_may_get_new_uids_too(dovecot: DovecotFactory) -> Non
                 file.unlink()
         await world.mailbox.close()
         await world.mailbox.open()
-        await world.look()
-        await world.look()
+        await world.poll()
+        await world.poll()
         assert world.mailboxes.rows[world.mailbox.key, "INBOX"].validity != validity
         assert only(world.taught()) == ("rescued", Label.HAM)
 
@@ -114,10 +114,10 @@ async def test_e2_a_renamed_folder_teaches_nothing(account: Account, name: str) 
         for number in range(3):
             world.owner.append(name, mail(f"unjudged {number}"))
         world.arrives("pills", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         world.owner.rename(name, "Old mail")
-        await world.look()
-        await world.look()
+        await world.poll()
+        await world.poll()
         assert world.taught() == []
 
 
@@ -152,10 +152,10 @@ async def test_e3_a_server_without_uidvalidity_teaches_each_mail_once() -> None:
         )
         async with bench_at(account) as world:
             world.school.scanned(content.encode(), "id-offer", Verdict.HAM)
-            await world.watcher.look()
+            await world.watcher.poll()
             where = "Junk"
             for _ in range(3):
-                await world.watcher.look()
+                await world.watcher.poll()
                 await world.mailbox.close()
                 await world.mailbox.open()
         assert [label for _, label in world.school.history] == [Label.SPAM]
@@ -172,8 +172,8 @@ async def test_e3_a_refused_folder_is_reported_and_asked_for_again_later() -> No
             host="127.0.0.1", port=server.port, tls=Tls.NONE, user="a", password="x"
         )
         async with bench_at(account) as world:
-            tally = await world.watcher.look()
-        assert "LIMIT" in tally.faults[0]
+            summary = await world.watcher.poll()
+        assert "LIMIT" in summary.faults[0]
         assert any("EXAMINE" in line and "INBOX" in line for line in server.lines)
         assert sum("Junk" in line for line in server.lines) == 1
 
@@ -183,11 +183,13 @@ class Robbed(ImapMailbox):
 
     rob: Callable[[], None] | None = None
 
-    async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
+    async def summaries(
+        self, folder: Folder, keys: Sequence[str], cursor: Cursor
+    ) -> Sequence[MessageSummary]:
         if self.rob is not None:
             self.rob()
             self.rob = None
-        return await super().heads(folder, keys, cursor)
+        return await super().summaries(folder, keys, cursor)
 
 
 def robbed(
@@ -200,15 +202,15 @@ async def test_e10_mail_that_vanishes_between_search_and_fetch_stops_nothing(
     account: Account,
 ) -> None:
     async with world_at(*account, make=robbed) as world:
-        await world.look()
+        await world.poll()
         for name in ("first", "second", "third"):
             world.arrives(name, Verdict.HAM)
-        await world.look()
+        await world.poll()
         world.owner.move("first", "INBOX", "Junk")
         world.owner.move("third", "INBOX", "Junk")
         assert isinstance(world.mailbox, Robbed)
         world.mailbox.rob = lambda: world.owner.remove("first", "Junk")
-        await world.look()
+        await world.poll()
         assert only(world.taught()) == ("third", Label.SPAM)
 
 
@@ -218,23 +220,23 @@ async def test_e10_mail_that_vanishes_between_search_and_fetch_stops_nothing(
 async def test_e13_any_folder_name_teaches(account: Account, name: str) -> None:
     async with world_at(*account) as world:
         world.arrives("invoice", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         world.owner.create(name)
         world.owner.move("invoice", "Junk", name)
-        tally = await world.look()
-        assert tally.faults == []
+        summary = await world.poll()
+        assert summary.faults == []
         assert only(world.taught()) == ("invoice", Label.HAM)
         assert (world.mailbox.key, name) in world.mailboxes.rows
 
 
 async def test_e14_a_junk_keyword_needs_no_permanent_flags(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("marked", Verdict.UNSURE)
         world.owner.append("INBOX", world.judged("came marked", Verdict.UNSURE), "($Junk)")
-        await world.look()
+        await world.poll()
         world.owner.flag("marked", "INBOX", "$Junk")
-        await world.look()
+        await world.poll()
         assert only(world.taught()) == ("marked", Label.SPAM)
 
 
@@ -245,7 +247,7 @@ async def test_e15_one_bad_folder_does_not_stop_the_others(dovecot: DovecotFacto
             world.owner.create(name)
         world.arrives("invoice", Verdict.SPAM, "Junk")
         world.arrives("bill", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         world.owner.move("invoice", "Junk", "AAA")
         world.owner.move("bill", "Junk", "ZZZ")
         broken = server.maildir("alice") / ".Broken"
@@ -253,21 +255,21 @@ async def test_e15_one_bad_folder_does_not_stop_the_others(dovecot: DovecotFacto
             file.unlink()
         shutil.rmtree(broken / "cur")
         (broken / "cur").write_text("not a folder")
-        tally = await world.look()
+        summary = await world.poll()
         assert world.taught() == [("invoice", Label.HAM), ("bill", Label.HAM)]
-        assert len(tally.faults) == 1
-        assert "Broken" in tally.faults[0]
+        assert len(summary.faults) == 1
+        assert "Broken" in summary.faults[0]
 
 
 async def test_e15_one_bad_mail_does_not_stop_the_others(account: Account) -> None:
     async with world_at(*account, poison=ArithmeticError) as world:
         for name, body in [("first", "fine"), ("second", "poison"), ("third", "fine")]:
             world.owner.append("INBOX", mail(name, body=body))
-        await world.look()
+        await world.poll()
         for name in ("first", "second", "third"):
             world.owner.move(name, "INBOX", "Junk")
-        tally = await world.look()
-        assert (tally.learned[Label.SPAM], tally.parked) == (2, 1)
+        summary = await world.poll()
+        assert (summary.learned[Label.SPAM], summary.parked) == (2, 1)
 
 
 async def test_e16_a_mail_that_always_fails_is_tried_three_times_and_then_listed(
@@ -276,11 +278,11 @@ async def test_e16_a_mail_that_always_fails_is_tried_three_times_and_then_listed
     patient = FeedbackOptions(poll_s=1e-6, attempts=3, rule_window_s=0)
     async with world_at(*account, options=patient, poison=ArithmeticError) as world:
         world.owner.append("INBOX", mail("bad", body="poison"))
-        await world.look()
+        await world.poll()
         world.owner.move("bad", "INBOX", "Junk")
-        tallies = [await world.look() for _ in range(6)]
+        summaries = [await world.poll() for _ in range(6)]
         parked = await world.mailboxes.parked()
-        assert [tally.parked for tally in tallies] == [1, 1, 1, 0, 0, 0]
+        assert [summary.parked for summary in summaries] == [1, 1, 1, 0, 0, 0]
         assert [(row.attempts, row.folder) for row in parked] == [(3, "Junk")]
         assert "this mail is too much" in parked[0].reason
 
@@ -289,13 +291,13 @@ async def test_e16_a_mail_that_fails_once_is_learned_at_the_next_try(account: Ac
     patient = FeedbackOptions(poll_s=1e-6, rule_window_s=0)
     async with world_at(*account, options=patient, poison=ArithmeticError) as world:
         world.owner.append("INBOX", mail("bad", body="poison"))
-        await world.look()
+        await world.poll()
         world.owner.move("bad", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         async with world_at(
             *account, options=patient, mailboxes=world.mailboxes, school=world.school
         ) as healthy:
-            await healthy.look()
+            await healthy.poll()
         assert only(world.taught())[1] is Label.SPAM
         assert await world.mailboxes.parked() == []
 
@@ -308,9 +310,9 @@ async def test_e18_two_accounts_share_nothing_but_the_database(
         world_at(*other_account, mailboxes=first.mailboxes, school=first.school) as second,
     ):
         first.arrives("invoice", Verdict.SPAM, "Junk")
-        await first.look()
+        await first.poll()
         second.owner.append("INBOX", mail("invoice", identity="id-invoice"))
-        await second.look()
+        await second.poll()
         assert first.taught() == []
         accounts = {account for account, _ in first.mailboxes.rows}
         assert accounts == {first.mailbox.key, second.mailbox.key}
@@ -318,12 +320,12 @@ async def test_e18_two_accounts_share_nothing_but_the_database(
 
 async def test_e21_bytes_that_are_no_text_pass(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         raw = b"From: a@b.test\r\nSubject: raw \xe2\xff\r\n\r\nbody \xe2\x28\xa1 \x00 end\r\n"
         world.owner.append("INBOX", raw.replace(b"\x00", b""))
-        await world.look()
+        await world.poll()
         world.owner.move("raw", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         assert only(world.taught())[1] is Label.SPAM
 
 
@@ -374,9 +376,9 @@ async def test_e16_a_mail_that_makes_the_server_hang_up_is_parked_and_the_others
             cursors = [watched_before(key, "INBOX", 40), watched_before(key, "Junk", 0)]
             lay = [lay_in_inbox(uid, f"{head.format(uid)}\r\n\r\n") for uid in range(1, 41)]
             await bench.mailboxes.save(key, cursors, lay)
-            tally = await bench.watcher.once()
+            summary = await bench.watcher.once()
             parked = await bench.mailboxes.parked()
-        assert tally.faults == []
+        assert summary.faults == []
         assert [(row.folder, row.uid) for row in parked] == [("Junk", "17")]
         assert "the connection ends" in parked[0].reason
         assert bench.mailboxes.rows[bench.mailbox.key, "Junk"].next_uid == 41
@@ -398,7 +400,7 @@ def watched_before(account: str, folder: str, mails: int) -> Cursor:
         next_uid=mails + 1,
         modseq=0,
         messages=mails,
-        first_look=1,
+        baseline=1,
         marked="",
         time=ServerClock().now(),
     )

@@ -9,7 +9,7 @@ import pytest
 from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes.mailbox import Folder, Place
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.feedback.watching.evidence import DATE_S
+from spamd.feedback.watching.move_verifier import DATE_S
 from spamd.sample import Label
 from tests.feedback.conftest import Account
 from tests.feedback.scripted import ScriptedImap, plain
@@ -23,8 +23,8 @@ RARE = FeedbackOptions(
 """Polls so rarely that only IDLE can be what noticed."""
 
 
-def looked(bench: Bench, times: int = 1) -> bool:
-    """Return whether the watcher finished that many looks that read something."""
+def polled(bench: Bench, times: int = 1) -> bool:
+    """Return whether the watcher finished that many polls that read something."""
     return sum(name == "account.examined" for name, _ in bench.observer.events) >= times
 
 
@@ -37,7 +37,7 @@ async def test_a_move_to_junk_is_a_lesson_within_two_seconds(account: Account) -
     async with world_at(*account, options=RARE) as world:
         world.arrives("offer", Verdict.HAM)
         async with running(world):
-            await until(lambda: looked(world))
+            await until(lambda: polled(world))
             world.owner.move("offer", "INBOX", "Junk")
             took_s = await until(world.taught)
         assert only(world.taught()) == ("offer", Label.SPAM)
@@ -53,7 +53,7 @@ async def test_mail_that_came_just_before_the_first_look_may_be_moved_soon_after
         world.arrives("offer", Verdict.HAM)
         delivered_s = time.time()
         async with running(world):
-            await until(lambda: looked(world))
+            await until(lambda: polled(world))
             await asyncio.sleep(max(0.0, delivered_s + 2 + DATE_S + 1 - time.time()))
             world.owner.move("offer", "INBOX", "Junk")
             await until(world.taught, deadline_s=5)
@@ -64,7 +64,7 @@ async def test_a_rescue_from_junk_is_a_lesson_within_two_seconds(account: Accoun
     async with world_at(*account, options=RARE) as world:
         world.arrives("invoice", Verdict.SPAM, "Junk")
         async with running(world):
-            await until(lambda: looked(world))
+            await until(lambda: polled(world))
             world.owner.move("invoice", "Junk", "INBOX")
             took_s = await until(world.taught)
         assert only(world.taught()) == ("invoice", Label.HAM)
@@ -80,7 +80,7 @@ async def test_a_move_to_another_junk_folder_is_a_lesson_within_the_poll_interva
         world.owner.create("Junk/2026")  # IDLE tells of one folder, and that is the inbox
         world.arrives("offer", Verdict.HAM, "Archive")
         async with running(world):
-            await until(lambda: looked(world))
+            await until(lambda: polled(world))
             world.owner.move("offer", "Archive", "Junk/2026")
             took_s = await until(world.taught)
         assert only(world.taught()) == ("offer", Label.SPAM)
@@ -186,7 +186,7 @@ async def test_e11_a_server_killed_during_idle_is_caught_up_with(dovecot: Doveco
         world.arrives("offer", Verdict.HAM)
         world.arrives("second", Verdict.HAM)
         async with running(world):
-            await until(lambda: looked(world))
+            await until(lambda: polled(world))
             world.owner.move("offer", "INBOX", "Junk")
             await until(world.taught)
             world.owner.move("second", "INBOX", "Junk")
@@ -213,7 +213,7 @@ async def test_e11_a_line_that_fell_silent_is_noticed_and_caught_up_with(
         async with world_at(server, user, port=tap.port, options=options) as world:
             world.arrives("offer", Verdict.HAM)
             async with running(world):
-                await until(lambda: looked(world))
+                await until(lambda: polled(world))
                 tap.mute()
                 world.owner.move("offer", "INBOX", "Junk")
                 await until(lambda: world.observer.faults)
@@ -229,7 +229,7 @@ async def test_e11_a_line_that_breaks_is_connected_again(account: Account) -> No
         async with world_at(server, user, port=tap.port, options=RARE) as world:
             world.arrives("offer", Verdict.HAM)
             async with running(world):
-                await until(lambda: looked(world))
+                await until(lambda: polled(world))
                 for breaks in (1, 2, 3):
                     await until(lambda: opened(world) == breaks)  # noqa: B023
                     tap.hang_up()
@@ -260,6 +260,6 @@ async def test_a_wrong_password_is_said_plainly(account: Account) -> None:
     server, user = account
     wrong = replace(account_of(server, user), password="wrong")
     async with bench_at(wrong, reachable=False) as bench:
-        tally = await bench.watcher.once()
-    assert "refuses the login" in tally.faults[0]
-    assert "check user and password" in tally.faults[0]
+        summary = await bench.watcher.once()
+    assert "refuses the login" in summary.faults[0]
+    assert "check user and password" in summary.faults[0]

@@ -15,7 +15,7 @@ from spamd.feedback.mailboxes.folders import MOST_LISTED
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.mailbox import Folder, FolderError, MailboxError, Place
 from spamd.feedback.options import AccountOptions, Tls
-from tests.feedback.lies import (
+from tests.feedback.lying_server import (
     DRIP_S,
     HONEST,
     LIES,
@@ -108,10 +108,10 @@ async def test_k7_a_uidnext_beyond_all_numbers_asks_no_more_commands_than_there_
         box = opened(server.port)
         await box.open()
         folder = Folder(name="INBOX", raw="INBOX", place=Place.INBOX)
-        news = await box.look(folder, None, baseline=True)
+        changes = await box.changes(folder, None, baseline=True)
         await box.close()
-    assert news is not None
-    assert news.keys == ["5", "7", "9"]
+    assert changes is not None
+    assert changes.keys == ["5", "7", "9"]
     assert sum("SEARCH" in one for one in commands) == 9  # for mails and two keywords
 
 
@@ -126,7 +126,7 @@ async def test_k7_a_folder_of_more_mails_than_we_hold_is_named_and_left() -> Non
         await box.open()
         folder = Folder(name="INBOX", raw="INBOX", place=Place.INBOX)
         with pytest.raises(FolderError, match=r"folder INBOX holds 4,000,000,000 mails"):
-            await box.look(folder, None, baseline=True)
+            await box.changes(folder, None, baseline=True)
         await box.close()
 
 
@@ -140,7 +140,7 @@ async def test_k7_a_folder_name_can_not_bring_a_command_of_its_own() -> None:
     with ScriptedImap(answer) as server:
         async with bench_at(account(server.port), options=OPTIONS) as bench:
             assert [folder.name for folder in await bench.mailbox.folders()] == ["INBOX"]
-            await bench.watcher.look()
+            await bench.watcher.poll()
         assert not any("DELETE" in line for line in server.lines)
 
 
@@ -251,8 +251,8 @@ async def test_k6_of_more_folders_than_the_limit_the_first_are_watched_and_that_
     options = replace(OPTIONS, max_folders=20, timeout_s=10)
     with ScriptedImap(answer) as server:
         async with bench_at(account(server.port), options=options) as bench:
-            await bench.watcher.look()
-            await bench.watcher.look()
+            await bench.watcher.poll()
+            await bench.watcher.poll()
     assert {one.split(" ")[1] for one in asked if one.startswith("EXAMINE")} == {
         '"Zunk"', '"INBOX"', *(f'"f{number:05}"' for number in range(18))
     }  # fmt: skip
@@ -291,6 +291,6 @@ async def test_k7_a_server_that_can_nothing_is_no_error_of_ours() -> None:
     logged_in: list[str] = []
     with ScriptedImap(answer) as server:
         async with bench_at(account(server.port), options=OPTIONS, reachable=False) as bench:
-            tally = await bench.watcher.once()
-    assert len(tally.faults) == 1
+            summary = await bench.watcher.once()
+    assert len(summary.faults) == 1
     assert all(isinstance(error, MailboxError) for _, error in bench.observer.faults)

@@ -11,7 +11,7 @@ from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.service import mailboxes
 from tests.feedback.conftest import Account
 from tests.feedback.scripted import ScriptedImap, plain
-from tests.feedback.world import QUICK, ServerClock, surroundings
+from tests.feedback.world import QUICK, ServerClock, watcher_context
 from tests.servers.dovecot import MASTER, MASTER_PASSWORD, PASSWORD, Dovecot
 
 
@@ -114,7 +114,7 @@ async def test_a_master_user_opens_the_mail_of_each_user(
         users=(account[1],),
         users_file=users_file,
     )
-    boxes = mailboxes(FeedbackOptions(accounts=(master,)), surroundings())
+    boxes = mailboxes(FeedbackOptions(accounts=(master,)), watcher_context())
     assert [box.actor for box in boxes] == [account[1], other_account[1]]
     for box in boxes:
         await box.open()

@@ -25,11 +25,11 @@ async def test_e4_a_mail_moved_to_junk_is_spam_whatever_the_client_sends(
     account: Account, way: str, verdict: Verdict
 ) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("offer", verdict)
-        await world.look()
+        await world.poll()
         getattr(world.owner, way)("offer", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         assert only(world.taught()) == ("offer", Label.SPAM)
 
 
@@ -38,10 +38,10 @@ async def test_h2_a_move_quicker_than_the_watcher_proves_nothing(
     account: Account, way: str
 ) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("offer", Verdict.HAM)
         getattr(world.owner, way)("offer", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         assert world.taught() == []
 
 
@@ -51,30 +51,30 @@ async def test_e6_a_mail_rescued_from_junk_to_any_folder_is_ham_once(
     account: Account, way: str, target: str
 ) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("invoice", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         if target != "INBOX":
             world.owner.create(target)
         getattr(world.owner, way)("invoice", "Junk", target)
-        await world.look()
-        await world.look()
+        await world.poll()
+        await world.poll()
         assert only(world.taught()) == ("invoice", Label.HAM)
 
 
 @pytest.mark.parametrize("way", ["move", "copy_and_remove", "remove"])
 async def test_e5_emptying_junk_teaches_nothing(account: Account, way: str) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         for number in range(5):
             world.arrives(f"spam {number}", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         for number in range(5):
             if way == "remove":
                 world.owner.remove(f"spam {number}", "Junk")
             else:
                 getattr(world.owner, way)(f"spam {number}", "Junk", "Trash")
-            await world.look()
+            await world.poll()
         assert world.taught() == []
 
 
@@ -83,18 +83,18 @@ async def test_e5_emptying_junk_while_tagged_spam_comes_to_the_inbox_teaches_not
 ) -> None:
     async with world_at(*account) as world:
         world.arrives("old spam", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         world.owner.remove("old spam", "Junk")
         world.arrives("tagged spam", Verdict.SPAM, "INBOX")
-        await world.look()
+        await world.poll()
         assert world.taught() == []
 
 
 async def test_e8_what_our_verdict_filed_in_junk_is_no_lesson(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("pills", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         assert world.taught() == []
 
 
@@ -102,12 +102,12 @@ async def test_e8_what_a_rule_filed_in_junk_is_no_lesson_until_a_person_moves_it
     account: Account,
 ) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("newsletter", Verdict.UNSURE, "Junk")
-        await world.look()
+        await world.poll()
         before = world.taught()
         world.owner.move("newsletter", "Junk", "INBOX")
-        await world.look()
+        await world.poll()
         assert (before, only(world.taught())) == ([], ("newsletter", Label.HAM))
 
 
@@ -117,10 +117,10 @@ async def test_e9_spam_that_lies_in_the_inbox_is_never_learned_as_ham(
     async with world_at(*account) as world:
         world.arrives("missed", Verdict.UNSURE)
         world.arrives("tagged", Verdict.SPAM)
-        await world.look()
+        await world.poll()
         world.owner.flag("missed", "INBOX", "\\Seen")
         world.owner.flag("tagged", "INBOX", "\\Seen")
-        await world.look()
+        await world.poll()
         assert world.taught() == []
 
 
@@ -134,7 +134,7 @@ async def test_e9_tagged_spam_that_was_read_while_nobody_watched_is_no_ham(
         [file] = (server.maildir(user) / "new").iterdir()
         os.utime(file, (this_morning.timestamp(), this_morning.timestamp()))
         world.owner.flag("tagged", "INBOX", "\\Seen")
-        await world.look()
+        await world.poll()
         assert world.taught() == []
 
 
@@ -142,39 +142,39 @@ async def test_mail_never_judged_is_a_baseline_at_the_first_look(account: Accoun
     async with world_at(*account) as world:
         for folder in ("INBOX", "Junk"):
             world.owner.append(folder, mail(f"old mail in {folder}"))
-        tally = await world.look()
-        assert (tally.examined, world.taught()) == (2, [])
+        summary = await world.poll()
+        assert (summary.examined, world.taught()) == (2, [])
 
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_mail_never_judged_is_spam_when_it_is_moved_later(account: Account, way: str) -> None:
     async with world_at(*account) as world:
         world.owner.append("INBOX", mail("old mail"))
-        await world.look()
+        await world.poll()
         getattr(world.owner, way)("old mail", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         assert only(world.taught())[1] is Label.SPAM
 
 
 async def test_h8_mail_that_somebody_appends_to_junk_is_no_lesson(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.owner.append("Junk", b"From: a@b.test\r\nSubject: from a file\r\n\r\nBuy now\r\n")
         long_ago = datetime.now(UTC) - timedelta(days=2)
         world.arrives("old offer", Verdict.HAM, "Junk", scanned=long_ago)
-        await world.look()
+        await world.poll()
         assert world.taught() == []
 
 
 async def test_h1_a_mail_at_two_places_at_once_was_not_moved(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("invoice", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         for folder in ("Archive", "Family"):
             world.owner.create(folder)
             world.owner.copy("invoice", "Junk", folder)
-            await world.look()
+            await world.poll()
         assert world.taught() == []
 
 
@@ -182,12 +182,12 @@ async def test_d9_a_mail_moved_there_and_back_and_there_ends_as_the_last_move_sa
     account: Account,
 ) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("maybe", Verdict.UNSURE)
-        await world.look()
+        await world.poll()
         for old, new in [("INBOX", "Junk"), ("Junk", "INBOX"), ("INBOX", "Junk")]:
             world.owner.move("maybe", old, new)
-            await world.look()
+            await world.poll()
         assert world.taught() == [
             ("maybe", Label.SPAM),
             ("maybe", Label.HAM),
@@ -197,27 +197,27 @@ async def test_d9_a_mail_moved_there_and_back_and_there_ends_as_the_last_move_sa
 
 async def test_d11_two_mails_with_one_message_id_are_two_mails(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         for body in ("Cheap pills here.", "The minutes of our meeting."):
             world.owner.append("INBOX", mail("same", body=body))
-        await world.look()
+        await world.poll()
         world.owner.move("same", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         assert world.school.taught(Label.SPAM) == 2
 
 
 async def test_d14_a_moved_mail_is_learned_as_it_was_scanned(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         content = mail("offer", identity="id-offer")
         scanned = world.school.scanned(content, "id-offer", Verdict.HAM)
         changed = (
             content.replace(b"Subject: offer", b"Subject: [LIST] offer") + b"-- \r\nfooter\r\n"
         )
         world.delivered(changed)
-        await world.look()
+        await world.poll()
         world.owner.move("offer", "INBOX", "Junk")
-        await world.look()
+        await world.poll()
         assert list(world.school.lessons) == [scanned.digest]
 
 
@@ -244,12 +244,12 @@ async def test_a_junk_keyword_counts_like_a_move(
 ) -> None:
     async with world_at(*account) as world:
         world.owner.create("Archive")
-        await world.look()
+        await world.poll()
         world.arrives("marked", verdict, folder)
-        await world.look()
+        await world.poll()
         world.owner.flag("marked", folder, keyword)
-        await world.look()
-        await world.look()
+        await world.poll()
+        await world.poll()
         assert only(world.taught()) == ("marked", label)
 
 
@@ -262,23 +262,23 @@ async def test_a_keyword_that_came_along_with_a_move_stays_silent_when_the_datab
         for subject in ("offer", "bargain"):
             world.arrives(subject, Verdict.SPAM, "Junk")
             world.owner.flag(subject, "Junk", "$Junk")
-        await world.look()
+        await world.poll()
         for subject in ("offer", "bargain"):
             world.owner.move(subject, "Junk", "INBOX")
         for writes in range(5):
             mailboxes.down_after = mailboxes.saves + writes
             with suppress(StorageUnavailable):
-                await world.look()
+                await world.poll()
         assert world.taught() == [("offer", Label.HAM), ("bargain", Label.HAM)]
 
 
 async def test_a_copy_whose_original_is_marked_as_deleted_is_a_move(account: Account) -> None:
     async with world_at(*account) as world:
-        await world.look()
+        await world.poll()
         world.arrives("invoice", Verdict.SPAM, "Junk")
-        await world.look()
+        await world.poll()
         world.owner.copy("invoice", "Junk", "INBOX")
         world.owner.flag("invoice", "Junk", "\\Deleted")
-        await world.look()
-        await world.look()
+        await world.poll()
+        await world.poll()
         assert only(world.taught()) == ("invoice", Label.HAM)

@@ -9,7 +9,8 @@ from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import Known
-from spamd.feedback.teacher import Candidate, Tally, Teacher, release
+from spamd.feedback.run_summary import RunSummary
+from spamd.feedback.teacher import Candidate, Teacher, release
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
@@ -29,7 +30,7 @@ class Class:
         self.observer = FakeObserver()
         self.teacher = Teacher(self.school, self.held, self.clock, options, self.observer)
 
-    async def teach(self, *candidates: Candidate, actor: str = "alice") -> Tally:
+    async def teach(self, *candidates: Candidate, actor: str = "alice") -> RunSummary:
         for one in candidates:
             if one.known is not None:
                 self.school.ids[one.known.digest.hex()] = one.known
@@ -81,8 +82,8 @@ async def test_j11_a_lesson_that_is_held_is_told_of() -> None:
 
 async def test_d12_a_burst_that_contradicts_clear_verdicts_is_held() -> None:
     room = Class()
-    tally = await room.teach(*many(5, Label.SPAM, Verdict.HAM))
-    assert (tally.learned[Label.SPAM], tally.held) == (3, 2)
+    summary = await room.teach(*many(5, Label.SPAM, Verdict.HAM))
+    assert (summary.learned[Label.SPAM], summary.held) == (3, 2)
     assert [(row.label, row.actor) for row in await room.held.held()] == [
         (Label.SPAM, "alice"),
         (Label.SPAM, "alice"),
@@ -117,8 +118,8 @@ async def test_second_thoughts_are_never_held() -> None:
 async def test_the_burst_of_one_person_does_not_hold_back_another() -> None:
     room = Class()
     await room.teach(*many(5, Label.SPAM, Verdict.HAM), actor="alice")
-    tally = await room.teach(*many(3, Label.SPAM, Verdict.HAM, start=10), actor="bob")
-    assert tally.held == 0
+    summary = await room.teach(*many(3, Label.SPAM, Verdict.HAM, start=10), actor="bob")
+    assert summary.held == 0
 
 
 async def test_a_burst_is_over_when_its_time_is() -> None:
@@ -133,8 +134,8 @@ async def test_h7_the_burst_is_counted_over_all_processes() -> None:
     await room.teach(*many(2, Label.SPAM, Verdict.HAM))
     other = Teacher(room.school, room.held, room.clock, OPTIONS, FakeObserver())
     found = many(3, Label.SPAM, Verdict.HAM, start=10)
-    tally = await other.teach(found, "address", "alice")
-    assert (tally.learned[Label.SPAM], tally.held) == (1, 2)
+    summary = await other.teach(found, "address", "alice")
+    assert (summary.learned[Label.SPAM], summary.held) == (1, 2)
 
 
 async def test_h7_nobody_is_forgotten_within_the_time_however_many_others_come() -> None:
@@ -189,11 +190,11 @@ async def test_a_database_that_is_away_stops_the_lesson() -> None:
 
 
 def test_f6_a_tally_says_what_became_of_every_mail() -> None:
-    tally = Tally(examined=7, already=1, held=1, parked=1)
-    tally.learned[Label.SPAM] += 2
-    tally.skipped["teach nothing"] += 2
-    other = Tally(faults=["folder X can't be read"])
-    other.add(tally)
+    summary = RunSummary(examined=7, already=1, held=1, parked=1)
+    summary.learned[Label.SPAM] += 2
+    summary.skipped["teach nothing"] += 2
+    other = RunSummary(faults=["folder X can't be read"])
+    other.add(summary)
     assert str(other) == (
         "7 examined, 2 learned (2 spam, 0 ham), 1 already known, 1 held, 1 parked,"
         " 2 skipped (2 teach nothing)"

@@ -101,32 +101,32 @@ Watched = Callable[..., AbstractAsyncContextManager[Bench]]
 
 async def test_a_mail_moved_to_junk_is_spam(box: Box, watched: Watched) -> None:
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         base = box.deliver(bench.judged("offer", Verdict.HAM))
-        await bench.look()
+        await bench.poll()
         box.move(base, "Junk")
-        await bench.look()
-        await bench.look()
+        await bench.poll()
+        await bench.poll()
         assert only(bench.taught()) == ("offer", Label.SPAM)
 
 
 async def test_a_move_quicker_than_the_watcher_proves_nothing(box: Box, watched: Watched) -> None:
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         base = box.deliver(bench.judged("offer", Verdict.HAM))
         box.move(base, "Junk")
-        await bench.look()
+        await bench.poll()
         assert bench.taught() == []
 
 
 @pytest.mark.parametrize("target", ["", "Archive.2026"])
 async def test_e6_a_mail_rescued_from_junk_is_ham(box: Box, watched: Watched, target: str) -> None:
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         base = box.deliver(bench.judged("invoice", Verdict.SPAM), "Junk")
-        await bench.look()
+        await bench.poll()
         box.move(base, target)
-        await bench.look()
+        await bench.poll()
         assert only(bench.taught()) == ("invoice", Label.HAM)
 
 
@@ -134,34 +134,34 @@ async def test_d9_a_mail_moved_there_and_back_and_there_ends_as_the_last_move_sa
     box: Box, watched: Watched
 ) -> None:
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         base = box.deliver(bench.judged("offer", Verdict.HAM))
-        await bench.look()
+        await bench.poll()
         for folder in ("Junk", "", "Junk"):
             box.move(base, folder)
-            await bench.look()
+            await bench.poll()
         labels = [label for _, label in bench.taught()]
         assert labels == [Label.SPAM, Label.HAM, Label.SPAM]
 
 
 async def test_e5_emptying_junk_teaches_nothing(box: Box, watched: Watched) -> None:
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         moved = box.deliver(bench.judged("pills", Verdict.SPAM), "Junk")
         removed = box.deliver(bench.judged("watches", Verdict.SPAM), "Junk")
-        await bench.look()
+        await bench.poll()
         box.move(moved, "Trash")
         box.find(removed).unlink()
-        await bench.look()
+        await bench.poll()
         assert bench.taught() == []
 
 
 async def test_e8_what_we_filed_in_junk_is_no_lesson(box: Box, watched: Watched) -> None:
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         box.deliver(bench.judged("pills", Verdict.SPAM), "Junk")
         box.deliver(bench.judged("newsletter", Verdict.UNSURE), "Junk")
-        await bench.look()
+        await bench.poll()
         assert bench.taught() == []
 
 
@@ -169,8 +169,8 @@ async def test_old_mail_is_a_baseline(box: Box, watched: Watched) -> None:
     for folder in ("", "Junk", "Archive.2026"):
         box.deliver(mail(f"old mail in {folder}"), folder)
     async with watched() as bench:
-        tally = await bench.look()
-        assert (tally.examined, bench.taught()) == (3, [])
+        summary = await bench.poll()
+        assert (summary.examined, bench.taught()) == (3, [])
 
 
 async def test_old_mail_that_is_read_during_the_first_look_stays_a_baseline(
@@ -179,44 +179,44 @@ async def test_old_mail_that_is_read_during_the_first_look_stays_a_baseline(
     base = box.deliver(mail("old"), "Junk")
     async with watched() as bench:
         junk = (await bench.mailbox.folders())[0]
-        news = await bench.mailbox.look(junk, None, baseline=True)
-        assert news is not None
-        while box.find(base).stat().st_ctime_ns // 1000 < news.start.first_look:
+        changes = await bench.mailbox.changes(junk, None, baseline=True)
+        assert changes is not None
+        while box.find(base).stat().st_ctime_ns // 1000 < changes.start.baseline:
             box.move(base, "Junk", "S")
-        [head] = await bench.mailbox.heads(junk, news.keys, news.start)
-        assert head.first_look
+        [message] = await bench.mailbox.summaries(junk, changes.keys, changes.start)
+        assert message.baseline
 
 
 async def test_a_clock_that_was_set_back_makes_no_mail_late(box: Box, watched: Watched) -> None:
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         for key, row in bench.mailboxes.rows.items():
             bench.mailboxes.rows[key] = replace(row, time=row.time + timedelta(hours=2))
         box.deliver(bench.judged("tagged", Verdict.SPAM))
         box.deliver(bench.judged("newsletter", Verdict.UNSURE), "Junk")
-        await bench.look()
+        await bench.poll()
         assert bench.taught() == []
 
 
 async def test_a_restart_reads_no_file_twice_and_catches_up(box: Box, watched: Watched) -> None:
     async with watched() as bench:
         base = box.deliver(bench.judged("offer", Verdict.HAM))
-        await bench.look()
+        await bench.poll()
     box.move(base, "Junk")
     async with watched(bench) as again:
-        tally = await again.look()
-    assert (tally.examined, only(bench.taught())) == (1, ("offer", Label.SPAM))
+        summary = await again.poll()
+    assert (summary.examined, only(bench.taught())) == (1, ("offer", Label.SPAM))
 
 
 @pytest.mark.parametrize("keyword", ["$Junk", "$junk"])
 async def test_a_junk_keyword_counts(box: Box, watched: Watched, keyword: str) -> None:
     (box.root / "dovecot-keywords").write_text(f"0 {keyword}\n1 $NotJunk\n")
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         base = box.deliver(bench.judged("offer", Verdict.UNSURE))
-        await bench.look()
+        await bench.poll()
         box.move(base, "", flags="Sa")
-        await bench.look()
+        await bench.poll()
         assert only(bench.taught()) == ("offer", Label.SPAM)
 
 
@@ -224,11 +224,11 @@ async def test_e2_a_renamed_folder_teaches_nothing(box: Box, watched: Watched) -
     async with watched() as bench:
         box.deliver(bench.judged("pills", Verdict.SPAM), "Junk")
         box.deliver(mail("unjudged"), "Junk")
-        await bench.look()
+        await bench.poll()
         box.path("Junk").rename(box.path("Old mail"))
         box.create("Junk")
-        await bench.look()
-        await bench.look()
+        await bench.poll()
+        await bench.poll()
         assert bench.taught() == []
 
 
@@ -241,17 +241,17 @@ async def test_e13_folder_names_are_shown_as_people_see_them(box: Box, watched: 
 
 async def test_e20_a_file_renamed_while_we_look_is_read(box: Box, watched: Watched) -> None:
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         box.deliver(bench.judged("offer", Verdict.HAM))
-        await bench.look()
+        await bench.poll()
         base = box.deliver(bench.judged("second", Verdict.HAM))
         folder = next(f for f in await bench.mailbox.folders() if f.name == "INBOX")
         cursor = bench.mailboxes.rows[bench.mailbox.key, "INBOX"]
-        news = await bench.mailbox.look(folder, cursor, baseline=False)
-        assert news is not None
+        changes = await bench.mailbox.changes(folder, cursor, baseline=False)
+        assert changes is not None
         box.move(base, "", flags="RS")
-        heads = await bench.mailbox.heads(folder, news.keys, cursor)
-        assert [head.key for head in heads] == [base]
+        messages = await bench.mailbox.summaries(folder, changes.keys, cursor)
+        assert [message.key for message in messages] == [base]
         assert await bench.mailbox.content(folder, base) is not None
 
 
@@ -260,8 +260,8 @@ async def test_e20_nothing_is_changed_by_reading(box: Box, watched: Watched) -> 
     os.utime(box.find(base), (1_600_000_000, 1_600_000_000))
     before = {path: path.lstat() for path in sorted(box.root.rglob("*"))}
     async with watched() as bench:
-        await bench.look()
-        await bench.look()
+        await bench.poll()
+        await bench.poll()
     after = {path: path.lstat() for path in sorted(box.root.rglob("*"))}
     assert [(path, s.st_mtime_ns, s.st_mode) for path, s in before.items()] == [
         (path, s.st_mtime_ns, s.st_mode) for path, s in after.items()
@@ -272,7 +272,7 @@ async def test_e20_files_in_tmp_are_not_mail(box: Box, watched: Watched) -> None
     (box.path("Junk") / "tmp" / "half").write_bytes(mail("half"))
     (box.path("Junk") / "cur" / ".nfs0001").write_bytes(mail("gone"))
     async with watched() as bench:
-        assert (await bench.look()).examined == 0
+        assert (await bench.poll()).examined == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
@@ -307,8 +307,8 @@ async def looked_at(root: str) -> str:
     """Return what a look at a Maildir says, for a process of another user."""
     account = AccountOptions(maildir=Path(root), user="alice")
     async with bench_at(account, options=QUICK, make=maildir_mailbox) as bench:
-        tally = await bench.look()
-        return f"{tally}; {tally.faults}"
+        summary = await bench.poll()
+        return f"{summary}; {summary.faults}"
 
 
 async def test_a_folder_that_is_no_maildir_is_said(tmp_path: Path) -> None:
@@ -349,9 +349,9 @@ async def test_e21_bytes_that_are_no_text_pass(box: Box, watched: Watched) -> No
     async with watched() as bench:
         base = box.deliver(b"From: \xe2\xff\nSubject: raw\n\nbody \x00 \xe2\x28\xa1\n")
         (box.root / "cur" / os.fsdecode(b"1800000000.\xff\xfe.host:2,S")).write_bytes(mail("x"))
-        await bench.look()
+        await bench.poll()
         box.move(base, "Junk")
-        await bench.look()
+        await bench.poll()
         assert only(bench.taught())[1] is Label.SPAM
 
 
@@ -362,14 +362,14 @@ async def test_k4_of_random_histories_of_a_maildir_only_what_people_did_is_learn
     dice = random.Random(seed)
     meant: set[tuple[str, Label]] = set()
     async with watched() as bench:
-        await bench.look()
+        await bench.poll()
         for number in range(25):
             verdict = dice.choice([Verdict.HAM, Verdict.UNSURE])
             where = dice.choice(["", "", "Junk", "Archive.2026"])
             base = box.deliver(bench.judged(f"mail {number}", verdict), where)
             act = dice.choice(["move", "move", "quick", "copy", "remove", "trash", "flag"])
             if act != "quick":
-                await bench.look()
+                await bench.poll()
             source, target = box.find(base), "" if where == "Junk" else "Junk"
             if act in {"move", "quick"}:
                 box.move(base, target)
@@ -383,8 +383,8 @@ async def test_k4_of_random_histories_of_a_maildir_only_what_people_did_is_learn
                 box.move(base, where, flags="FS")
             if act == "move":
                 meant.add((f"mail {number}", Label.HAM if where == "Junk" else Label.SPAM))
-            await bench.look()
+            await bench.poll()
             if act == "copy" and dice.random() < 0.5:
                 source.unlink()
-                await bench.look()
+                await bench.poll()
     assert set(bench.taught()) == meant

@@ -14,8 +14,8 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes import maildir_files
+from spamd.feedback.mailboxes.blocking_threads import BlockingThreads, nothing
 from spamd.feedback.mailboxes.maildir_files import LEVELS, Files
-from spamd.feedback.mailboxes.threads import Hands, nothing
 from spamd.feedback.options import AccountOptions
 from spamd.sample import Label
 from tests.feedback.test_maildir import QUICK, Box, maildir_mailbox
@@ -56,15 +56,15 @@ def box(tmp_path: Path) -> Box:
 async def test_k8_what_is_no_regular_file_is_no_mail(box: Box, trap: str, where: str) -> None:
     account = AccountOptions(maildir=box.root, user="alice")
     async with bench_at(account, options=QUICK, make=maildir_mailbox) as bench:
-        await bench.look()
+        await bench.poll()
         TRAPS[trap](box.root / where)
         base = box.deliver(bench.judged("offer", Verdict.HAM))
         async with asyncio.timeout(10):
-            await bench.look()
+            await bench.poll()
             box.move(base, "Junk")
-            tally = await bench.look()
+            summary = await bench.poll()
         assert only(bench.taught()) == ("offer", Label.SPAM)
-        assert (tally.examined, tally.parked) == (1, 0)
+        assert (summary.examined, summary.parked) == (1, 0)
         assert bench.observer.faults == []
 
 
@@ -80,10 +80,10 @@ async def test_k8_a_folder_that_is_a_link_is_not_gone_into(
     (box.path(folder) / part).symlink_to(elsewhere)
     account = AccountOptions(maildir=box.root, user="alice")
     async with bench_at(account, options=QUICK, make=maildir_mailbox) as bench:
-        tally = await bench.look()
-    assert tally.examined == 0
-    assert len(tally.faults) == 1
-    assert "can't be read" in tally.faults[0]
+        summary = await bench.poll()
+    assert summary.examined == 0
+    assert len(summary.faults) == 1
+    assert "can't be read" in summary.faults[0]
 
 
 def test_k8_a_linked_sub_folder_is_no_folder(box: Box, tmp_path: Path) -> None:
@@ -118,10 +118,10 @@ def test_k8_a_mail_that_becomes_something_else_before_it_is_opened_is_not_read(
 async def test_k8_a_hard_link_is_a_mail_as_any_other(box: Box) -> None:
     account = AccountOptions(maildir=box.root, user="alice")
     async with bench_at(account, options=QUICK, make=maildir_mailbox) as bench:
-        await bench.look()
+        await bench.poll()
         base = box.deliver(bench.judged("offer", Verdict.HAM))
         (box.root / ".Archive.2026/cur/2.copy:2,S").hardlink_to(box.root / "new" / base)
-        assert (await bench.look()).examined == 2
+        assert (await bench.poll()).examined == 2
 
 
 async def test_k8_of_a_huge_file_only_the_start_is_read(box: Box) -> None:
@@ -131,9 +131,9 @@ async def test_k8_of_a_huge_file_only_the_start_is_read(box: Box) -> None:
         huge.write_bytes(mail("huge"))
         os.truncate(huge, 1 << 40)  # a terabyte, with nothing in it
         folder = next(f for f in await bench.mailbox.folders() if f.name == "INBOX")
-        news = await bench.mailbox.look(folder, None, baseline=True)
-        assert news is not None
-        content = await bench.mailbox.content(folder, news.keys[0])
+        changes = await bench.mailbox.changes(folder, None, baseline=True)
+        assert changes is not None
+        content = await bench.mailbox.content(folder, changes.keys[0])
     assert content is not None
     assert len(content) == QUICK.max_message_bytes
 
@@ -146,9 +146,9 @@ async def test_k8_a_folder_of_more_files_than_are_read_is_named(
         box.deliver(mail(f"number {number}"), "Archive.2026")
     account = AccountOptions(maildir=box.root, user="alice")
     async with bench_at(account, options=QUICK, make=maildir_mailbox) as bench:
-        tally = await bench.look()
-    assert len(tally.faults) == 1
-    assert "it holds more than 10 files" in tally.faults[0]
+        summary = await bench.poll()
+    assert len(summary.faults) == 1
+    assert "it holds more than 10 files" in summary.faults[0]
 
 
 def test_k6_nested_folders_are_found_as_deep_as_mail_servers_go(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_k6_finding_folders_takes_linear_time(tmp_path: Path, *, dotted: bool) -
 
 
 async def test_k8_a_call_that_never_returns_holds_up_no_end() -> None:
-    hands = Hands("test", 1)
+    threads = BlockingThreads("test", 1)
     started = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -187,7 +187,7 @@ async def test_k8_a_call_that_never_returns_holds_up_no_end() -> None:
         loop.call_soon_threadsafe(started.set)
         time.sleep(600)
 
-    task = asyncio.create_task(hands.call(nothing, hang))
+    task = asyncio.create_task(threads.call(nothing, hang))
     await started.wait()
     task.cancel()
     _, pending = await asyncio.wait([task], timeout=10)
@@ -198,7 +198,7 @@ async def test_k8_a_watcher_ends_while_its_files_hang(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Files, "names", lambda *_: time.sleep(600))
-    monkeypatch.setattr("spamd.feedback.mailboxes.threads.LEAVE_S", 0.2)
+    monkeypatch.setattr("spamd.feedback.mailboxes.blocking_threads.LEAVE_S", 0.2)
     account = AccountOptions(maildir=box.root, user="alice")
     async with bench_at(account, options=QUICK, make=maildir_mailbox) as bench, running(bench):
         await until(lambda: any(name == "account.opened" for name, _ in bench.observer.events))
@@ -206,12 +206,12 @@ async def test_k8_a_watcher_ends_while_its_files_hang(
 
 HANGING = """
 import asyncio, signal, time
-from spamd.feedback.mailboxes.threads import Hands, nothing
+from spamd.feedback.mailboxes.blocking_threads import BlockingThreads, nothing
 
 async def main():
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    task = asyncio.create_task(Hands("hangs", 1).call(nothing, time.sleep, 600))
+    task = asyncio.create_task(BlockingThreads("hangs", 1).call(nothing, time.sleep, 600))
     await asyncio.sleep(0)
     print("ready", flush=True)
     await stopped.wait()

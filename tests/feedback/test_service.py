@@ -14,10 +14,10 @@ import pytest
 from spamd.bayes.decision import Verdict
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.mailboxes.imap import ImapMailbox
-from spamd.feedback.mailboxes.imap_login import Contexts
+from spamd.feedback.mailboxes.imap_login import TlsContexts
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.ports import Cursor
-from spamd.feedback.service import LOCAL_LOOKS, Feedback, mailboxes
+from spamd.feedback.service import LOCAL_POLLS_AT_ONCE, Feedback, mailboxes
 from spamd.files import first_line
 from spamd.message.features import Features, extract
 from spamd.sample import Label
@@ -25,7 +25,7 @@ from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeLeases, FakeMailboxes
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.test_maildir import Box
-from tests.feedback.world import ServerClock, mail, school_of, surroundings, until
+from tests.feedback.world import ServerClock, mail, school_of, until, watcher_context
 
 
 @asynccontextmanager
@@ -50,14 +50,14 @@ def options_for(*boxes: Box) -> FeedbackOptions:
 
 async def test_all_accounts_are_watched(tmp_path: Path) -> None:
     boxes = [Box(tmp_path / name) for name in ("a", "b")]
-    around = surroundings()
-    school = school_of(around)
+    context = watcher_context()
+    school = school_of(context)
     leases = FakeLeases(ServerClock())
-    async with at_work(Feedback(options_for(*boxes), around, leases, "one", FakeAccounts())):
+    async with at_work(Feedback(options_for(*boxes), context, leases, "one", FakeAccounts())):
         content = mail("offer", identity="id-offer")
         school.scanned(content, "id-offer", Verdict.HAM)
         base = boxes[1].deliver(content)
-        await until(lambda: around.memory.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
+        await until(lambda: context.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         boxes[1].move(base, "Junk")
         await until(lambda: school.history)
     assert list(school.lessons.values()) == [(Label.SPAM, "maildir", "user1")]
@@ -80,19 +80,19 @@ class BusyMailboxes(FakeMailboxes):
 
 async def test_of_many_maildirs_only_a_few_are_looked_at_at_a_time(tmp_path: Path) -> None:
     boxes = [Box(tmp_path / f"box{number}") for number in range(20)]
-    around, busy = surroundings(), BusyMailboxes()
-    around = replace(around, memory=replace(around.memory, mailboxes=busy))
+    context, busy = watcher_context(), BusyMailboxes()
+    context = replace(context, mailboxes=busy)
     async with at_work(
-        Feedback(options_for(*boxes), around, FakeLeases(ServerClock()), "one", FakeAccounts())
+        Feedback(options_for(*boxes), context, FakeLeases(ServerClock()), "one", FakeAccounts())
     ):
         await until(lambda: len({account for account, _ in busy.rows}) == 20)
-    assert busy.most == LOCAL_LOOKS
+    assert busy.most == LOCAL_POLLS_AT_ONCE
 
 
 async def test_of_two_workers_one_watches_and_the_other_takes_over(tmp_path: Path) -> None:
     box = Box(tmp_path / "a")
     leases = FakeLeases(ServerClock())
-    first, second = surroundings(), surroundings()
+    first, second = watcher_context(), watcher_context()
 
     def watching(observer: object) -> bool:
         assert isinstance(observer, FakeObserver)
@@ -109,15 +109,14 @@ async def test_of_two_workers_one_watches_and_the_other_takes_over(tmp_path: Pat
 
 async def test_d26_a_look_longer_than_the_lease_does_not_lose_it(tmp_path: Path) -> None:
     box = Box(tmp_path / "a")
-    around = surroundings()
-    memory = replace(around.memory, extract=slowly)
-    around = replace(around, memory=memory)
-    school = school_of(around)
+    context = watcher_context()
+    context = replace(context, extract=slowly)
+    school = school_of(context)
     leases = FakeLeases(ServerClock())
     base = box.deliver(mail("slow"))
     options = replace(options_for(box), lease_s=0.3)
-    async with at_work(Feedback(options, around, leases, "one", FakeAccounts())):
-        await until(lambda: around.memory.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
+    async with at_work(Feedback(options, context, leases, "one", FakeAccounts())):
+        await until(lambda: context.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         box.move(base, "Junk")
         while not school.history:
             assert not await leases.acquire("feedback", "two", 0.3)
@@ -143,23 +142,23 @@ class LostLeases(FakeLeases):
 
 
 async def test_a_worker_that_can_not_renew_its_lease_stops_watching(tmp_path: Path) -> None:
-    around = surroundings()
-    observer = around.observer
+    context = watcher_context()
+    observer = context.observer
     assert isinstance(observer, FakeObserver)
     leases = LostLeases(ServerClock())
     async with at_work(
-        Feedback(options_for(Box(tmp_path / "a")), around, leases, "one", FakeAccounts())
+        Feedback(options_for(Box(tmp_path / "a")), context, leases, "one", FakeAccounts())
     ):
         await until(lambda: any(name == "feedback.stopped" for name, _ in observer.events))
 
 
 async def test_f5_without_accounts_there_is_nothing_to_do() -> None:
     feedback = Feedback(
-        FeedbackOptions(), surroundings(), FakeLeases(ServerClock()), "one", FakeAccounts()
+        FeedbackOptions(), watcher_context(), FakeLeases(ServerClock()), "one", FakeAccounts()
     )
     await asyncio.wait_for(feedback.run(), 1)
-    tally = await feedback.once()
-    assert (tally.examined, tally.faults) == (0, [])
+    summary = await feedback.once()
+    assert (summary.examined, summary.faults) == (0, [])
 
 
 async def test_e15_one_account_out_of_reach_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -168,26 +167,28 @@ async def test_e15_one_account_out_of_reach_does_not_stop_the_others(tmp_path: P
     options = options_for(box)
     lost = AccountOptions(maildir=tmp_path / "nowhere", user="bob")
     options = replace(options, accounts=(lost, *options.accounts))
-    tally = await Feedback(
-        options, surroundings(), FakeLeases(ServerClock()), "one", FakeAccounts()
+    summary = await Feedback(
+        options, watcher_context(), FakeLeases(ServerClock()), "one", FakeAccounts()
     ).once()
-    assert tally.examined == 1
-    assert len(tally.faults) == 1
-    assert "nowhere is no Maildir" in tally.faults[0]
+    assert summary.examined == 1
+    assert len(summary.faults) == 1
+    assert "nowhere is no Maildir" in summary.faults[0]
 
 
 async def test_a_maildir_that_comes_into_being_later_is_watched(tmp_path: Path) -> None:
-    around = surroundings()
-    school = school_of(around)
+    context = watcher_context()
+    school = school_of(context)
     account = AccountOptions(maildir=tmp_path / "later", user="alice")
     options = replace(options_for(), accounts=(account,), retry_first_s=0.05)
     content = mail("offer", identity="id-offer")
     school.scanned(content, "id-offer", Verdict.HAM)
-    async with at_work(Feedback(options, around, FakeLeases(ServerClock()), "one", FakeAccounts())):
-        await until(lambda: around.observer.faults)  # type: ignore[attr-defined] # the fake
+    async with at_work(
+        Feedback(options, context, FakeLeases(ServerClock()), "one", FakeAccounts())
+    ):
+        await until(lambda: context.observer.faults)  # type: ignore[attr-defined] # the fake
         box = Box(tmp_path / "later")
         base = box.deliver(content)
-        await until(lambda: around.memory.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
+        await until(lambda: context.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         box.move(base, "Junk")
         await until(lambda: school.history)
 
@@ -201,7 +202,7 @@ def test_a_missing_file_of_users_stops_the_start(tmp_path: Path) -> None:
         users_file=tmp_path / "nowhere",
     )
     with pytest.raises(ConfigError, match=r"nowhere, the users_file of master at .*: No such file"):
-        mailboxes(FeedbackOptions(accounts=(account,)), surroundings())
+        mailboxes(FeedbackOptions(accounts=(account,)), watcher_context())
 
 
 def test_j2_what_tls_needs_is_made_once_for_400_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +214,7 @@ def test_j2_what_tls_needs_is_made_once_for_400_accounts(monkeypatch: pytest.Mon
         return make(*args, **kwargs)  # type: ignore[arg-type] # passed on as they come
 
     monkeypatch.setattr(ssl, "create_default_context", counted)
-    contexts = Contexts()
+    contexts = TlsContexts()
     first = contexts.trusting(None)
     assert all(contexts.trusting(None) is first for _ in range(400))
     assert len(made) == 1
@@ -224,7 +225,7 @@ def test_j2_all_accounts_share_what_tls_needs() -> None:
     account = AccountOptions(
         host="127.0.0.1", tls=Tls.NONE, user="master", password="x", users=users
     )
-    boxes = mailboxes(FeedbackOptions(accounts=(account,)), surroundings())
+    boxes = mailboxes(FeedbackOptions(accounts=(account,)), watcher_context())
     shared = {id(box._contexts) for box in boxes if isinstance(box, ImapMailbox)}
     assert (len(boxes), len(shared)) == (400, 1)
 
@@ -253,4 +254,4 @@ def test_k8_a_fifo_among_the_files_of_an_account_is_named(tmp_path: Path, settin
             first_line(fifo)
     else:
         with pytest.raises(ConfigError, match="it is not a regular file"):
-            mailboxes(FeedbackOptions(accounts=(account,)), surroundings())
+            mailboxes(FeedbackOptions(accounts=(account,)), watcher_context())

@@ -18,13 +18,14 @@ from typing import Any
 from imapclient.imap_utf7 import encode
 
 from spamd.bayes.decision import Verdict
-from spamd.feedback.account_state import Ledger
+from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.mailbox import Mailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.feedback.service import Surroundings
-from spamd.feedback.teacher import Tally, Teacher
-from spamd.feedback.watching.watcher import Memory, Watcher
+from spamd.feedback.run_summary import RunSummary
+from spamd.feedback.teacher import Teacher
+from spamd.feedback.watching.context import WatcherContext
+from spamd.feedback.watching.watcher import Watcher
 from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label
@@ -143,8 +144,8 @@ class Bench:
     held: FakeHeld
     subjects: dict[bytes, str] = field(default_factory=dict)
 
-    async def look(self) -> Tally:
-        return await self.watcher.look()
+    async def poll(self) -> RunSummary:
+        return await self.watcher.poll()
 
     def judged(
         self, subject: str, verdict: Verdict, *, scanned: datetime | None = None, body: str = "Hi."
@@ -240,14 +241,16 @@ async def bench_at(
             raise poison("this mail is too much")
         return extract(content)
 
-    memory = Memory(
+    context = WatcherContext(
         mailboxes=mailboxes,
         history=school,
         teacher=Teacher(school, held, clock, options, observer),
         extract=careful,
+        clock=clock,
+        observer=observer,
     )
-    ledger = Ledger(FakeAccounts(), clock, observer)
-    watcher = Watcher(mailbox, memory, options, clock, observer, source="imap", ledger=ledger)
+    states = AccountStates(FakeAccounts(), clock, observer)
+    watcher = Watcher(mailbox, context, options, source="imap", states=states)
     if reachable:
         await mailbox.open()
     try:
@@ -340,21 +343,22 @@ async def running(bench: Bench) -> AsyncIterator[None]:
         assert not pending, "the watcher does not stop"
 
 
-def surroundings(options: FeedbackOptions = QUICK) -> Surroundings:
+def watcher_context(options: FeedbackOptions = QUICK) -> WatcherContext:
     """Return what all watchers share, in memory."""
     clock = ServerClock()
     school = FakeSchool(clock)
-    memory = Memory(
+    return WatcherContext(
         mailboxes=FakeMailboxes(),
         history=school,
         teacher=Teacher(school, FakeHeld(school), clock, options, FakeObserver()),
         extract=extract,
+        clock=clock,
+        observer=FakeObserver(),
     )
-    return Surroundings(memory=memory, clock=clock, observer=FakeObserver())
 
 
-def school_of(around: Surroundings) -> FakeSchool:
-    """Return the school in such surroundings."""
-    school = around.memory.history
+def school_of(context: WatcherContext) -> FakeSchool:
+    """Return the school that a context teaches."""
+    school = context.history
     assert isinstance(school, FakeSchool)
     return school

@@ -14,8 +14,8 @@ from spamd.message.features import Features, Texts, extract
 from spamd.sample import Label
 from spamd.storage import tables
 from spamd.storage.corpus import corpus_tables, journal
-from spamd.storage.corpus.blobs import texts_of, token_ids
-from spamd.storage.corpus.unit_of_work import Resident, SqlUnitOfWork
+from spamd.storage.corpus.codec import texts_of, token_ids
+from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork
 from spamd.storage.engine import Database
 from spamd.training import Outcome, Result, TrainingOptions
 from spamd.training.trainer import Trainer
@@ -81,13 +81,13 @@ class Desk:
     def __init__(self, database: Database, clock: FixedClock) -> None:
         self.database = database
         self.clock = clock
-        self.resident = Resident(SCHEMA, BayesOptions())
+        self.cache = ModelCache(SCHEMA, BayesOptions())
         self.trainer = Trainer(
             unit_of_work=self.work, clock=clock, options=TrainingOptions(pause_s=0)
         )
 
     def work(self) -> SqlUnitOfWork:
-        return SqlUnitOfWork(self.database, self.resident, self.clock)
+        return SqlUnitOfWork(self.database, self.cache, self.clock)
 
     async def train(
         self, label: Label, *mails: Features, source: str = "cli", actor: str = "root"
@@ -99,7 +99,7 @@ class Desk:
         return await self.trainer.forget([each.digest for each in mails])
 
     async def probability(self, mail: Features) -> float:
-        snapshot = self.resident.snapshot
+        snapshot = self.cache.snapshot
         await snapshot.refresh(self.database)
         return snapshot.model.weigh(mail.sample).probability
 

@@ -146,8 +146,8 @@ async def test_b3_nul_and_odd_bytes_in_words_and_names_are_stored(desk: Desk) ->
     odd = mail("nul\0subject", "a\0b \x01\x7f \ufffe", sender="x@do\0main.example")
     await desk.train(SPAM, odd, source="imap", actor="an\0na \ud800")
     async with desk.work() as work:
-        (head,) = await work.listed(Selection(actor="an\0na \ud800"))
-    assert head.actor == "an\ufffdna \ufffd"
+        (summary,) = await work.listed(Selection(actor="an\0na \ud800"))
+    assert summary.actor == "an\ufffdna \ufffd"
     assert (await verify(desk.database, SCHEMA)).faults == ()
     await desk.forget(odd)
     assert (await counts(desk.database))["token"] == []
@@ -167,11 +167,9 @@ async def test_d29_another_process_sees_a_lesson_at_its_next_refresh(
     await teacher.forget(ham)
     assert await scanner.probability(spam) == await teacher.probability(spam)
     for name in ("ids", "_cells"):
-        mine = getattr(scanner.resident.snapshot.model.tokens, name)
-        assert np.array_equal(mine, getattr(teacher.resident.snapshot.model.tokens, name))
-    assert np.array_equal(
-        scanner.resident.snapshot.model.grams, teacher.resident.snapshot.model.grams
-    )
+        mine = getattr(scanner.cache.snapshot.model.tokens, name)
+        assert np.array_equal(mine, getattr(teacher.cache.snapshot.model.tokens, name))
+    assert np.array_equal(scanner.cache.snapshot.model.grams, teacher.cache.snapshot.model.grams)
 
 
 async def test_a_snapshot_that_missed_changes_reads_everything_again(desks: list[Desk]) -> None:
@@ -183,7 +181,7 @@ async def test_a_snapshot_that_missed_changes_reads_everything_again(desks: list
         await connection.execute(text("DELETE FROM change"))
         await connection.execute(text("DELETE FROM grams"))
     await scanner.probability(spam)
-    assert len(scanner.resident.snapshot.model.tokens) == len(spam.sample.ids)
+    assert len(scanner.cache.snapshot.model.tokens) == len(spam.sample.ids)
 
 
 async def test_a_large_batch_writes_the_gram_table_and_the_snapshot_follows(
@@ -194,9 +192,7 @@ async def test_a_large_batch_writes_the_gram_table_and_the_snapshot_follows(
     await teacher.train(SPAM, *(mail(f"m{n}", story(n)) for n in range(70)))
     await teacher.train(HAM, mail("one more", story(99)))
     assert await scanner.probability(mail("x")) == await teacher.probability(mail("x"))
-    assert np.array_equal(
-        scanner.resident.snapshot.model.grams, teacher.resident.snapshot.model.grams
-    )
+    assert np.array_equal(scanner.cache.snapshot.model.grams, teacher.cache.snapshot.model.grams)
     assert (await verify(teacher.database, SCHEMA)).faults == ()
 
 
@@ -207,8 +203,8 @@ async def test_scoring_goes_on_while_the_database_is_away(desk: Desk) -> None:
     async with desk.database.writing() as connection:
         await connection.execute(text("ALTER TABLE corpus RENAME TO away"))
     with pytest.raises(Exception, match="corpus"):
-        await desk.resident.snapshot.refresh(desk.database)
-    assert desk.resident.snapshot.model.weigh(spam.sample).probability == before
+        await desk.cache.snapshot.refresh(desk.database)
+    assert desk.cache.snapshot.model.weigh(spam.sample).probability == before
 
 
 async def test_a_transaction_that_finds_the_database_locked_is_tried_again(

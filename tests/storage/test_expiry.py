@@ -7,12 +7,12 @@ from sqlalchemy import event, func, select
 
 from spamd.feedback.ports import AccountState, Cursor, Held, Parked, Sighting, WatchedAccount
 from spamd.storage import tables
-from spamd.storage.accounts import SqlAccounts
 from spamd.storage.engine import Database
 from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
 from spamd.storage.maintenance.expiry import Expired, expire
 from spamd.storage.options import Ages
 from spamd.storage.scans import Scans
+from spamd.storage.watched_accounts import SqlAccounts
 from tests.storage.mails import SPAM, Desk, FixedClock, mail
 from tests.storage.test_ports import report
 
@@ -45,7 +45,7 @@ class House:
     async def sees(self, account: str, mails: int = 3) -> None:
         cursor = Cursor(
             account=account, folder="INBOX", validity=1, next_uid=mails + 1, modseq=0,
-            messages=mails, first_look=1, marked="/", time=self.clock.now(),
+            messages=mails, baseline=1, marked="/", time=self.clock.now(),
         )  # fmt: skip
         seen = [
             Sighting(folder="INBOX", key=str(number), mail=b"%16d" % number, delivered=0)

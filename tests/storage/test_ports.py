@@ -122,7 +122,7 @@ async def test_a_cursor_and_what_its_folder_holds_are_saved_together(
         next_uid=2**32 - 1,
         modseq=2**63 - 1,
         messages=3,
-        first_look=2,
+        baseline=2,
         marked="3:7,12",
         time=clock.now(),
     )

@@ -106,9 +106,10 @@ async def test_500_random_operations_leave_what_a_fresh_database_taught_the_fina
     fusion, told = await weights(desk.database)
     assert fusion == pytest.approx(told)
     async with desk.work() as work:
-        heads = await work.listed(Selection())
+        summaries = await work.listed(Selection())
     assert {
-        head.digest: (head.label, head.source, head.actor, head.time) for head in heads
+        summary.digest: (summary.label, summary.source, summary.actor, summary.time)
+        for summary in summaries
     } == story.expected
     # And with everything taken back nothing is left: no row, no weight.
     await desk.trainer.rollback(Selection())

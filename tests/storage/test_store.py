@@ -131,7 +131,7 @@ async def test_lessons_are_selected_by_every_condition(store: Store, clock: Fixe
     async def subjects(selection: Selection) -> list[str]:
         digests = {mail(f"m{n}", sender=f"x@{h}.example").digest: f"m{n}"
                    for n, h in enumerate(("one", "two", "two"))}  # fmt: skip
-        return [digests[head.digest] for head in await store.lessons(selection)]
+        return [digests[summary.digest] for summary in await store.lessons(selection)]
 
     assert await subjects(Selection()) == ["m0", "m1", "m2"]
     assert await subjects(Selection(source="imap")) == ["m0", "m1"]
@@ -151,8 +151,8 @@ async def test_lessons_are_counted_by_source_and_by_what_they_corrected(
     teacher = trainer(store, clock)
     await teacher.train([mail("a"), mail("b")], SPAM, source="cli", actor="root")
     await teacher.train([mail(f"m{n}") for n in range(3)], HAM, source="imap", actor="anna")
-    heads = await store.lessons(Selection())
-    wrong = sum((head.before > 0.5) != (head.label is Label.SPAM) for head in heads)
+    summaries = await store.lessons(Selection())
+    wrong = sum((summary.before > 0.5) != (summary.label is Label.SPAM) for summary in summaries)
     assert 0 < wrong < 5
     found = await store.summary()
     assert list(found.sources.items()) == [("imap", 3), ("cli", 2)]

@@ -118,7 +118,7 @@ class Year:
     def _cursor(self, name: str, day: int) -> Cursor:
         return Cursor(
             account=name, folder="INBOX", validity=1, next_uid=day, modseq=day, messages=1,
-            first_look=1, marked="/", time=self._clock.now(),
+            baseline=1, marked="/", time=self._clock.now(),
         )  # fmt: skip
 
     async def _go_wrong(self, day: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd import resources
-from spamd.cli.commands.feedback import Quiet, print_tally, tally_exit, tally_json
+from spamd.cli.commands.feedback import Quiet, print_summary, summary_exit, summary_json
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.output import fault, json_line, line, progress, show
 from spamd.cli.session import Session, awaited, session
@@ -91,25 +91,25 @@ async def _bootstrap(
         if not yes and not typer.confirm(f"Learn these {chosen:,} mails?"):
             return Exit.DONE
         with progress("learning", chosen) as advance:
-            tally = await pupil.learn(plan, advance)
+            summary = await pupil.learn(plan, advance)
         after = await store.totals()
         shown = store.database.shown
-    tally.faults = plan.faults + tally.faults
+    summary.faults = plan.faults + summary.faults
     if as_json:
         json_line(
             {
                 "plan": _plan_json(plan),
-                **tally_json(tally),
+                **summary_json(summary),
                 "database": shown,
                 "corpus": {"spam": after.spam, "ham": after.ham},
             }
         )
     else:
-        tally_faults, tally.faults = tally.faults, []
-        print_tally(tally)
-        tally.faults = tally_faults
+        summary_faults, summary.faults = summary.faults, []
+        print_summary(summary)
+        summary.faults = summary_faults
         line(f"database       {shown}: {after.spam:,} spam and {after.ham:,} ham now")
-    return tally_exit(tally)
+    return summary_exit(summary)
 
 
 def _pupil(
@@ -134,7 +134,7 @@ def _mailboxes(here: Session, store: "Store", paths: Sequence[Path]) -> "Sequenc
     if paths:
         accounts = tuple(AccountOptions(maildir=path.absolute()) for path in paths)
         options = replace(options, accounts=accounts)
-    return mailboxes(options, resources.surroundings(store, here.settings, Quiet()))
+    return mailboxes(options, resources.watcher_context(store, here.settings, Quiet()))
 
 
 def _print_plan(plan: "Plan") -> None:

@@ -229,14 +229,14 @@ def import_(
                 "skipped": done.skipped,
                 "faults": done.faults,
                 "complete": done.complete,
-                "programs": done.tallies,
+                "programs": done.programs,
             }
         )
     else:
         line(f"learned        {done.learned:>8,}")
         line(f"already known  {done.known:>8,}")
         line(f"skipped        {done.skipped:>8,}")
-        for program in done.tallies:
+        for program in done.programs:
             line(f"counts of      {program:>8}  {'taken back' if take_back else 'added'}")
         line(f"database       {shown}")
     for each in done.faults:

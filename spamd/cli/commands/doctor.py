@@ -18,7 +18,7 @@ from spamd.errors import ConfigError, TemporaryError
 from spamd.observe.text import printable
 
 if TYPE_CHECKING:
-    from spamd.feedback.doctor.mailboxes import Hands
+    from spamd.feedback.doctor.mailboxes import DoctorMailbox
     from spamd.feedback.doctor.message import Setup
     from spamd.feedback.doctor.steps import Finding
     from spamd.feedback.options import AccountOptions
@@ -93,7 +93,7 @@ async def _examine(
         tell(finding)
     try:
         async with resources.open_store(here.settings) as store:
-            hands, watched = _hands(here, store)
+            mailboxes, watched = _mailboxes(here, store)
             setup = _setup(here, store, recipient, sender, wait_s)
             instruments = Instruments(
                 mailboxes=store.mailboxes,
@@ -105,7 +105,7 @@ async def _examine(
             )
             if not watched:
                 tell(_unwatched())
-            async for finding in Doctor(setup, instruments, hands, watched=watched).examine():
+            async for finding in Doctor(setup, instruments, mailboxes, watched=watched).examine():
                 tell(finding)
     except ConfigError as error:
         cure = "" if str(error).startswith("feedback.") else DATABASE_CURE
@@ -177,9 +177,9 @@ def _unwatched() -> "Finding":
     )
 
 
-def _hands(here: Session, store: "Store") -> "tuple[Sequence[Hands], bool]":
-    """Return hands in all accounts, or in the Maildir that is the next hop."""
-    from spamd.feedback.doctor.mailboxes import hands_for
+def _mailboxes(here: Session, store: "Store") -> "tuple[Sequence[DoctorMailbox], bool]":
+    """Return the mailboxes of all accounts, or the Maildir that is the next hop."""
+    from spamd.feedback.doctor.mailboxes import doctor_mailbox
     from spamd.feedback.options import AccountOptions
     from spamd.feedback.service import mailboxes
     from spamd.relay.urls import Scheme, parse_next_hop
@@ -192,8 +192,8 @@ def _hands(here: Session, store: "Store") -> "tuple[Sequence[Hands], bool]":
 
         root = Path(url.path)
         options = replace(options, accounts=(AccountOptions(maildir=root, user="you"),))
-    around = resources.surroundings(store, here.settings, Quiet())
-    return [hands_for(mailbox, options) for mailbox in mailboxes(options, around)], watched
+    context = resources.watcher_context(store, here.settings, Quiet())
+    return [doctor_mailbox(mailbox, options) for mailbox in mailboxes(options, context)], watched
 
 
 def somebody(account: "AccountOptions") -> str:
@@ -202,7 +202,7 @@ def somebody(account: "AccountOptions") -> str:
     Raises:
         ConfigError: the file with the users can't be read, or names nobody.
     """
-    from spamd.feedback.accounts import users_of
+    from spamd.feedback.account_list import users_of
 
     if not (account.users or account.users_file):
         return account.user

@@ -15,7 +15,7 @@ from spamd.observe.text import printable
 
 if TYPE_CHECKING:
     from spamd.feedback.ports import AccountState, Held, Parked
-    from spamd.feedback.teacher import Tally
+    from spamd.feedback.run_summary import RunSummary
     from spamd.sample import Label
 
 app = typer.Typer(help="Learn from the folders people keep.", rich_markup_mode=None, cls=Grouped)
@@ -133,26 +133,26 @@ async def _once(here: Session, *, as_json: bool) -> int:
 
     async with resources.open_store(here.settings) as store:
         before = await store.totals()
-        tally = await resources.feedback(store, here.settings, Quiet()).once()
+        summary = await resources.feedback(store, here.settings, Quiet()).once()
         after = await store.totals()
         shown = store.database.shown
     if as_json:
         json_line(
             {
-                **tally_json(tally),
+                **summary_json(summary),
                 "database": shown,
                 "before": {"spam": before.spam, "ham": before.ham},
                 "corpus": {"spam": after.spam, "ham": after.ham},
             }
         )
     else:
-        print_tally(tally)
+        print_summary(summary)
         line(f"database       {shown}")
         line(
             f"               {before.spam:,} spam and {before.ham:,} ham before,"
             f" {after.spam:,} spam and {after.ham:,} ham now"
         )
-    return tally_exit(tally)
+    return summary_exit(summary)
 
 
 async def _watch(here: Session) -> None:
@@ -161,40 +161,40 @@ async def _watch(here: Session) -> None:
         await resources.feedback(store, here.settings, resources.log_observer(here.settings)).run()
 
 
-def tally_json(tally: "Tally") -> dict[str, object]:
-    """Return a tally as JSON shows it."""
+def summary_json(summary: "RunSummary") -> dict[str, object]:
+    """Return a summary as JSON shows it."""
     return {
-        "examined": tally.examined,
-        "learned": {str(label): count for label, count in tally.learned.items()},
-        "known": tally.already,
-        "held": tally.held,
-        "parked": tally.parked,
-        "skipped": dict(tally.skipped),
-        "faults": tally.faults,
+        "examined": summary.examined,
+        "learned": {str(label): count for label, count in summary.learned.items()},
+        "known": summary.already,
+        "held": summary.held,
+        "parked": summary.parked,
+        "skipped": dict(summary.skipped),
+        "faults": summary.faults,
     }
 
 
-def print_tally(tally: "Tally") -> None:
-    """Print a tally for a person; what failed goes to standard error."""
-    by_label = ", ".join(f"{count:,} {label}" for label, count in sorted(tally.learned.items()))
-    line(f"examined       {tally.examined:>8,}")
-    line(f"learned        {tally.learned.total():>8,}" + (f"  {by_label}" if by_label else ""))
-    line(f"already known  {tally.already:>8,}")
-    for reason, count in sorted(tally.skipped.items()):
+def print_summary(summary: "RunSummary") -> None:
+    """Print a summary for a person; what failed goes to standard error."""
+    by_label = ", ".join(f"{count:,} {label}" for label, count in sorted(summary.learned.items()))
+    line(f"examined       {summary.examined:>8,}")
+    line(f"learned        {summary.learned.total():>8,}" + (f"  {by_label}" if by_label else ""))
+    line(f"already known  {summary.already:>8,}")
+    for reason, count in sorted(summary.skipped.items()):
         line(f"skipped        {count:>8,}  {reason}")
-    if tally.held:
-        line(f"held           {tally.held:>8,}  for review: spamd lessons held")
-    if tally.parked:
-        line(f"parked         {tally.parked:>8,}  could not be learned: spamd feedback parked")
-    for each in tally.faults:
+    if summary.held:
+        line(f"held           {summary.held:>8,}  for review: spamd lessons held")
+    if summary.parked:
+        line(f"parked         {summary.parked:>8,}  could not be learned: spamd feedback parked")
+    for each in summary.faults:
         fault(printable(each, limit=400))
 
 
-def tally_exit(tally: "Tally") -> Exit:
+def summary_exit(summary: "RunSummary") -> Exit:
     """Return done, partly done, or trouble when nothing could be looked at."""
-    if not tally.faults and not tally.parked:
+    if not summary.faults and not summary.parked:
         return Exit.DONE
-    return Exit.PARTLY if tally.examined else Exit.TROUBLE
+    return Exit.PARTLY if summary.examined else Exit.TROUBLE
 
 
 async def _parked(here: Session, *, as_json: bool) -> None:
@@ -282,12 +282,12 @@ async def _release(here: Session, numbers: list[int], *, everything: bool, as_js
 
     async with resources.open_store(here.settings) as store:
         chosen = None if everything else numbers
-        tally = await released(store.held, resources.trainer(store, here.settings), chosen)
+        summary = await released(store.held, resources.trainer(store, here.settings), chosen)
     if as_json:
-        json_line(tally_json(tally))
+        json_line(summary_json(summary))
     else:
-        print_tally(tally)
-    return _all_found(tally.examined, numbers, everything=everything)
+        print_summary(summary)
+    return _all_found(summary.examined, numbers, everything=everything)
 
 
 async def _drop(here: Session, numbers: list[int], *, everything: bool, as_json: bool) -> int:

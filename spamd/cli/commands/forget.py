@@ -136,9 +136,9 @@ async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_
 
     async with resources.open_store(here.settings) as store:
         if dry_run:
-            heads = await store.lessons(selection)
+            summaries = await store.lessons(selection)
         else:
-            heads = await resources.trainer(store, here.settings).rollback(selection)
+            summaries = await resources.trainer(store, here.settings).rollback(selection)
         after = await store.totals()
         place = store.database.shown
     if as_json:
@@ -146,37 +146,37 @@ async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_
             {
                 "database": place,
                 "dry_run": dry_run,
-                "lessons": [_head(head) for head in heads],
+                "lessons": [_summary(summary) for summary in summaries],
                 "corpus": {"spam": after.spam, "ham": after.ham},
             }
         )
         return Exit.DONE
     verb = "would be taken back from" if dry_run else "taken back from"
-    line(f"{counted(len(heads), 'lesson')} {verb} {place}")
-    _print_groups(heads)
+    line(f"{counted(len(summaries), 'lesson')} {verb} {place}")
+    _print_groups(summaries)
     line(f"{after.spam:,} spam and {after.ham:,} ham {'stand there' if dry_run else 'remain'}")
     return Exit.DONE
 
 
-def _print_groups(heads: "Sequence[LessonSummary]") -> None:
-    groups = Counter((head.label, head.source, head.actor) for head in heads)
+def _print_groups(summaries: "Sequence[LessonSummary]") -> None:
+    groups = Counter((summary.label, summary.source, summary.actor) for summary in summaries)
     for (label, source, actor), number in groups.most_common():
         line(f"  {number:>8,}  {label:<5} {source:<10} {printable(actor)}")
-    if heads:
-        first, last = heads[0].time.astimezone(), heads[-1].time.astimezone()
+    if summaries:
+        first, last = summaries[0].time.astimezone(), summaries[-1].time.astimezone()
         line(f"  given from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}")
 
 
-def _head(head: "LessonSummary") -> dict[str, object]:
+def _summary(summary: "LessonSummary") -> dict[str, object]:
     return {
-        "id": head.digest.hex(),
-        "label": str(head.label),
-        "source": head.source,
-        "actor": head.actor,
-        "sender_domain": head.sender_domain,
-        "time": head.time.isoformat(),
-        "before": head.before,
-        "after": head.after,
+        "id": summary.digest.hex(),
+        "label": str(summary.label),
+        "source": summary.source,
+        "actor": summary.actor,
+        "sender_domain": summary.sender_domain,
+        "time": summary.time.isoformat(),
+        "before": summary.before,
+        "after": summary.after,
     }
 
 

@@ -67,7 +67,7 @@ def status(
 
 
 async def _state(here: Session) -> State:
-    from spamd.feedback.account_state import LEASE
+    from spamd.feedback.account_states import LEASE
     from spamd.relay.outbound.open_relay import probe_all
 
     settings = here.settings
@@ -94,15 +94,15 @@ def _missing(totals: "Totals", settings: "Settings") -> dict[str, int]:
     }
 
 
-def _lesson(head: "LessonSummary") -> dict[str, object]:
+def _lesson(summary: "LessonSummary") -> dict[str, object]:
     return {
-        "id": head.digest.hex(),
-        "time": head.time.isoformat(),
-        "label": str(head.label),
-        "source": head.source,
-        "actor": head.actor,
-        "before": head.before,
-        "after": head.after,
+        "id": summary.digest.hex(),
+        "time": summary.time.isoformat(),
+        "label": str(summary.label),
+        "source": summary.source,
+        "actor": summary.actor,
+        "before": summary.before,
+        "after": summary.after,
     }
 
 
@@ -129,7 +129,7 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
             "total": lessons.total,
             "sources": dict(lessons.sources),
             "corrections": lessons.corrections,
-            "last": [_lesson(head) for head in state.last],
+            "last": [_lesson(summary) for summary in state.last],
         },
         "held": len(state.held),
         "parked": len(state.parked),
@@ -218,13 +218,13 @@ def _print_last(lessons: "Sequence[LessonSummary]") -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for title in ("time", "label", "before → after", "source", "by", "id"):
         table.add_column(title, overflow="fold" if title == "by" else "ellipsis")
-    for head in lessons:
+    for summary in lessons:
         table.add_row(
-            f"{head.time.astimezone():%Y-%m-%d %H:%M}",
-            str(head.label),
-            f"{head.before:.4f} → {head.after:.4f}",
-            head.source,
-            printable(head.actor, limit=30),
-            head.digest.hex(),
+            f"{summary.time.astimezone():%Y-%m-%d %H:%M}",
+            str(summary.label),
+            f"{summary.before:.4f} → {summary.after:.4f}",
+            summary.source,
+            printable(summary.actor, limit=30),
+            summary.digest.hex(),
         )
     show(table)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from spamd.cli.mail.files import Mail, Unreadable
 from spamd.message.features import Features, extract
 from spamd.message.tokens.tokenizer import TokenizerOptions
-from spamd.storage.corpus.blobs import pack
+from spamd.storage.corpus.codec import pack
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

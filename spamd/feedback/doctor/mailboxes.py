@@ -33,8 +33,8 @@ class Found:
     delivered: datetime | None
 
 
-class Hands(Protocol):
-    """Hands in one account. All methods raise `MailboxError` when it is out of reach.
+class DoctorMailbox(Protocol):
+    """An account as the doctor uses it. All methods raise `MailboxError` when it is out of reach.
 
     key     the account
     named   names of folders that the settings give for this very account
@@ -97,8 +97,8 @@ class _WritingSession(ImapSession):
             self._client.uid_expunge([uid])
 
 
-class ImapHands:
-    """Hands in an IMAP account."""
+class DoctorImapMailbox:
+    """An IMAP account."""
 
     def __init__(
         self, account: AccountOptions, options: FeedbackOptions, *, login: str, key: str
@@ -153,8 +153,8 @@ class ImapHands:
         return None
 
 
-class MaildirHands:
-    """Hands in a Maildir."""
+class DoctorMaildirMailbox:
+    """A Maildir."""
 
     def __init__(self, mailbox: MaildirMailbox) -> None:
         self.key = mailbox.key
@@ -205,12 +205,12 @@ class MaildirHands:
         return None
 
 
-def hands_for(mailbox: Mailbox, options: FeedbackOptions) -> Hands:
-    """Return hands in the account of a mailbox."""
+def doctor_mailbox(mailbox: Mailbox, options: FeedbackOptions) -> DoctorMailbox:
+    """Return a mailbox that may move and remove the test message."""
     match mailbox:
         case ImapMailbox():
-            return ImapHands(mailbox.account, options, login=mailbox.login, key=mailbox.key)
+            return DoctorImapMailbox(mailbox.account, options, login=mailbox.login, key=mailbox.key)
         case MaildirMailbox():
-            return MaildirHands(mailbox)
+            return DoctorMaildirMailbox(mailbox)
         case _:
             raise TypeError(type(mailbox).__name__)

@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from email import message_from_bytes
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import TemporaryError
-from spamd.feedback.account_state import LEASE
-from spamd.feedback.doctor.mailboxes import Found, Hands
+from spamd.feedback.account_states import LEASE
+from spamd.feedback.doctor.mailboxes import DoctorMailbox, Found
 from spamd.feedback.doctor.message import Setup, plain, send, smtp_cure
 from spamd.feedback.mailboxes.mailbox import MailboxError, Place, header_fields, trace
 from spamd.feedback.ports import History, Known, Leases, Mailboxes
-from spamd.feedback.watching.evidence import DATE_S
-from spamd.message.features import Features
+from spamd.feedback.watching.move_verifier import DATE_S
 from spamd.ports import Clock
 from spamd.sample import Label
-from spamd.training import Outcome, Result
+from spamd.training import Result
+from spamd.training.trainer import Trainer
 from spamd.wording import reason
 
 T = TypeVar("T")
@@ -37,8 +37,8 @@ T = TypeVar("T")
 CLOCK_S = 120
 """Clocks further apart than this confuse people, leases and logs."""
 
-LOOK_S = 0.2
-"""Pause between two looks while waiting for something."""
+CHECK_S = 0.2
+"""Pause between two checks while waiting for something."""
 
 
 class State(StrEnum):
@@ -59,20 +59,6 @@ class Finding:
     cure: str = ""
 
 
-class Corrector(Protocol):
-    """What the doctor needs of `training.Trainer`."""
-
-    async def train(
-        self, batch: Sequence[Features], label: Label, *, source: str, actor: str
-    ) -> Sequence[Outcome]:
-        """Learn mails."""
-        ...
-
-    async def forget(self, digests: Sequence[bytes]) -> Sequence[Outcome]:
-        """Take lessons back."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruments:
     """What the doctor looks with.
@@ -84,7 +70,7 @@ class Instruments:
     window_s: float
     history: History
     leases: Leases
-    trainer: Corrector
+    trainer: Trainer
     clock: Clock
 
 
@@ -100,18 +86,23 @@ class Doctor:
     """Examines one installation.
 
     Args:
-        hands: in all accounts where the test mail may turn up.
+        mailboxes: in all accounts where the test mail may turn up.
         watched: whether those accounts are watched; else the doctor teaches by itself.
     """
 
     def __init__(
-        self, setup: Setup, instruments: Instruments, hands: Sequence[Hands], *, watched: bool
+        self,
+        setup: Setup,
+        instruments: Instruments,
+        mailboxes: Sequence[DoctorMailbox],
+        *,
+        watched: bool,
     ) -> None:
         self._setup = setup
         self._with = instruments
-        self._hands = hands
+        self._mailboxes = mailboxes
         self._watched = watched
-        self._hand: Hands | None = None
+        self._mailbox: DoctorMailbox | None = None
         self._known: Known | None = None
 
     async def examine(self) -> AsyncIterator[Finding]:
@@ -129,8 +120,8 @@ class Doctor:
             await self._clean_up()
 
     async def _steps(self) -> AsyncIterator[Finding]:
-        for hand in self._hands if self._watched else ():
-            yield await self._account(hand)
+        for mailbox in self._mailboxes if self._watched else ():
+            yield await self._account(mailbox)
         yield await self._mail_in()
         found = await self._delivery()
         yield _fine("delivery", f"the mail lies in {found.folder.name} of {self._key}")
@@ -145,16 +136,16 @@ class Doctor:
 
     @property
     def _key(self) -> str:
-        return self._hand.key if self._hand else "?"
+        return self._mailbox.key if self._mailbox else "?"
 
-    async def _account(self, hand: Hands) -> Finding:
-        folders = await hand.folders()
+    async def _account(self, mailbox: DoctorMailbox) -> Finding:
+        folders = await mailbox.folders()
         names = ", ".join(folder.name for folder in folders)
         junk = [folder.name for folder in folders if folder.place is Place.JUNK]
         if not junk:
             raise BrokenError(
                 "account",
-                f"{hand.key} has no Junk folder; it has {names}",
+                f"{mailbox.key} has no Junk folder; it has {names}",
                 "set feedback.junk_folders, or junk_folders of the account, to the name of the"
                 " folder where people put spam, or create one",
             )
@@ -163,14 +154,14 @@ class Doctor:
             for f in folders
             for part in (f.name, f.name.replace("/", ".").rpartition(".")[2])
         }
-        missing = [name for name in hand.named if name.casefold() not in there]
+        missing = [name for name in mailbox.named if name.casefold() not in there]
         if missing:
             raise BrokenError(
                 "account",
-                f"{hand.key} has no folder called {missing[0]}; it has {names}",
+                f"{mailbox.key} has no folder called {missing[0]}; it has {names}",
                 "correct junk_folders and folders of the account in the settings",
             )
-        return _fine("account", f"{hand.key}: Junk is {', '.join(junk)}; watched are {names}")
+        return _fine("account", f"{mailbox.key}: Junk is {', '.join(junk)}; watched are {names}")
 
     async def _mail_in(self) -> Finding:
         setup = self._setup
@@ -198,16 +189,16 @@ class Doctor:
         return _fine(step, f"the daemon took the test mail and said {reply}")
 
     async def _delivery(self) -> Found:
-        async def look() -> Found | None:
-            for hand in self._hands:
-                if found := await hand.find(self._setup.mark):
-                    self._hand = hand
+        async def check() -> Found | None:
+            for mailbox in self._mailboxes:
+                if found := await mailbox.find(self._setup.mark):
+                    self._mailbox = mailbox
                     return found
             return None
 
-        found = await self._until(look)
+        found = await self._until(check)
         if found is None:
-            accounts = ", ".join(hand.key for hand in self._hands) or "none"
+            accounts = ", ".join(mailbox.key for mailbox in self._mailboxes) or "none"
             raise BrokenError(
                 "delivery",
                 f"the test mail to {self._setup.recipient} came into no account (looked in"
@@ -239,10 +230,10 @@ class Doctor:
     async def _same_database(self, found: Found) -> Known:
         identity = " ".join(str(message_from_bytes(found.header)["X-Spam-Id"]).split())
 
-        async def look() -> Known | None:
+        async def check() -> Known | None:
             return (await self._with.history.by_id([identity])).get(identity)
 
-        known = await self._until(look)
+        known = await self._until(check)
         if known is None:
             raise BrokenError(
                 "database",
@@ -266,33 +257,33 @@ class Doctor:
         return _fine("clock", "mail server, daemon and this machine agree")
 
     async def _lesson(self, found: Found, known: Known) -> Label:
-        hand = self._hand
-        if hand is None:
+        mailbox = self._mailbox
+        if mailbox is None:
             raise BrokenError("move", "no account", ACCOUNT_CURE)
         label = Label.HAM if known.verdict is Verdict.SPAM else Label.SPAM
         if not self._watched:
             return await self._teach(known, label)
-        await self._until(lambda: self._watched_in(hand, found))
+        await self._until(lambda: self._watched_in(mailbox, found))
         if label is Label.HAM and found.folder.place is not Place.JUNK:
-            await hand.move(found, Place.JUNK)
-            found = await hand.find(self._setup.mark) or found
-            await self._until(lambda: self._watched_in(hand, found))
-        await hand.move(found, Place.JUNK if label is Label.SPAM else Place.INBOX)
+            await mailbox.move(found, Place.JUNK)
+            found = await mailbox.find(self._setup.mark) or found
+            await self._until(lambda: self._watched_in(mailbox, found))
+        await mailbox.move(found, Place.JUNK if label is Label.SPAM else Place.INBOX)
 
-        async def look() -> Known | None:
+        async def check() -> Known | None:
             now = (await self._with.history.by_digest([known.digest])).get(known.digest)
             return now if now and now.label is label else None
 
-        if await self._until(look) is None:
+        if await self._until(check) is None:
             raise await self._unlearned()
         return label
 
-    async def _watched_in(self, hand: Hands, found: Found) -> bool | None:
+    async def _watched_in(self, mailbox: DoctorMailbox, found: Found) -> bool | None:
         """Return True once the watcher has seen the mail where it lies, for long enough."""
         mail = trace(header_fields(found.header))
         name = found.folder.name
-        seen = (await self._with.mailboxes.seen(hand.key, [mail])).get(mail, ())
-        cursor = (await self._with.mailboxes.cursors(hand.key)).get(name)
+        seen = (await self._with.mailboxes.seen(mailbox.key, [mail])).get(mail, ())
+        cursor = (await self._with.mailboxes.cursors(mailbox.key)).get(name)
         if cursor is None or name not in {one.folder for one in seen}:
             return None
         settled = max(one.delivered for one in seen) + DATE_S + self._with.window_s
@@ -343,24 +334,24 @@ class Doctor:
         return _fine("taken back", "the lesson is taken back, the counts are as before")
 
     async def _clean_up(self) -> None:
-        hand = self._hand
-        if hand is not None:
+        mailbox = self._mailbox
+        if mailbox is not None:
             with suppress(MailboxError):
-                if found := await hand.find(self._setup.mark):
-                    await hand.remove(found)
+                if found := await mailbox.find(self._setup.mark):
+                    await mailbox.remove(found)
         if self._known is not None:
             with suppress(TemporaryError):
                 await self._with.trainer.forget([self._known.digest])
-        for each in self._hands:
+        for each in self._mailboxes:
             await each.close()
 
-    async def _until(self, look: Callable[[], Awaitable[T | None]]) -> T | None:
+    async def _until(self, check: Callable[[], Awaitable[T | None]]) -> T | None:
         """Look again and again until there is something, or the time is over."""
-        for _ in range(int(self._setup.wait_s / LOOK_S)):
-            if (thing := await look()) is not None:
+        for _ in range(int(self._setup.wait_s / CHECK_S)):
+            if (thing := await check()) is not None:
                 return thing
-            await asyncio.sleep(LOOK_S)
-        return await look()
+            await asyncio.sleep(CHECK_S)
+        return await check()
 
 
 ACCOUNT_CURE = "check host, port, tls, user and password of the account in the settings"

@@ -217,7 +217,7 @@ def _last(folder: Listed) -> str:
     return folder.name.rpartition(folder.delimiter)[2] if folder.delimiter else folder.name
 
 
-@lru_cache(maxsize=256)  # the same few settings at each look at each account
+@lru_cache(maxsize=256)  # the same few settings at each poll at each account
 def _plain_names(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(_plain(name) for name in names)
 

@@ -2,7 +2,7 @@
 
 UIDs are trusted within one UIDVALIDITY only. When it changes, the folder is read again, and what
 came or left meanwhile teaches nothing. Where there is none that lasts (none at all, 0, beyond 32
-bits, a new one at each SELECT) each look reads the whole folder and knows its mail by traces alone.
+bits, a new one at each SELECT) each poll reads the whole folder and knows its mail by traces alone.
 
 What left a folder is found by its number of mails: when that is not what it was with the new ones
 added, all UIDs are asked for, and believed if they are as many as the server says there are.
@@ -14,23 +14,23 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
+from spamd.feedback.mailboxes.blocking_threads import BlockingThreads
 from spamd.feedback.mailboxes.folders import Listed, excluded, surveyed, watched
-from spamd.feedback.mailboxes.imap_login import Contexts
+from spamd.feedback.mailboxes.imap_login import TlsContexts
 from spamd.feedback.mailboxes.imap_rows import Row, Status
 from spamd.feedback.mailboxes.imap_session import JUNK_KEYWORDS, ImapSession
 from spamd.feedback.mailboxes.mailbox import (
     Folder,
+    FolderChanges,
     FolderError,
-    Head,
     MailboxError,
-    News,
+    MessageSummary,
     Place,
     Role,
     header_fields,
     trace,
     unreadable,
 )
-from spamd.feedback.mailboxes.threads import Hands
 from spamd.feedback.mailboxes.uidset import pack, unpack
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.ports import Cursor
@@ -54,7 +54,7 @@ SILENCES = 3
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOOK_EVERY_S = 1.0
+POLL_GAP_S = 1.0
 """IDLE tells of news at once, but not more often than this: a server may have news without end."""
 
 
@@ -76,7 +76,7 @@ class ImapMailbox:
         *,
         login: str,
         actor: str,
-        contexts: Contexts | None = None,
+        contexts: TlsContexts | None = None,
     ) -> None:
         self.key = f"{actor}@{account.host}:{account.effective_port}"
         self.actor = actor
@@ -84,11 +84,11 @@ class ImapMailbox:
         self._options = options
         self._clock = clock
         self.login = login
-        self._contexts = contexts or Contexts()
+        self._contexts = contexts or TlsContexts()
         self._session = ImapSession(account, login, options.timeout_s, self._contexts)
-        self._hand: Hands | None = None
+        self._thread: BlockingThreads | None = None
         self._told = 0.0
-        self._looked: dict[str, Status] = {}
+        self._polled: dict[str, Status] = {}
         self._restless: set[str] = set()
         self._untold: dict[str, Status] = {}
         self._silences = 0
@@ -99,15 +99,15 @@ class ImapMailbox:
         self._session = ImapSession(
             self.account, self.login, self._options.timeout_s, self._contexts
         )
-        self._hand = Hands(f"imap-{self.actor}", 1)
-        self._looked = {}
+        self._thread = BlockingThreads(f"imap-{self.actor}", 1)
+        self._polled = {}
         await self._call(self._session.open)
 
     async def close(self) -> None:
         """Log out and end the thread."""
-        if self._hand is not None:
-            hand, self._hand = self._hand, None
-            await hand.end(self._session.close)
+        if self._thread is not None:
+            thread, self._thread = self._thread, None
+            await thread.end(self._session.close)
 
     async def folders(self) -> Sequence[Folder]:
         """Return the folders to watch, Junk first."""
@@ -123,14 +123,18 @@ class ImapMailbox:
             lambda: surveyed(self._session.listed(), self.account, self._options)
         )
 
-    async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
+    async def changes(
+        self, folder: Folder, cursor: Cursor | None, *, baseline: bool
+    ) -> FolderChanges | None:
         """Return what is new in a folder, None for nothing."""
-        return await self._call(self._look, folder, cursor, baseline)
+        return await self._call(self._changes, folder, cursor, baseline)
 
-    async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
-        """Return the heads of some mails; those that vanished are left out."""
+    async def summaries(
+        self, folder: Folder, keys: Sequence[str], cursor: Cursor
+    ) -> Sequence[MessageSummary]:
+        """Return the summaries of some mails; those that vanished are left out."""
         rows = await self._call(self._session.rows, folder.raw, [int(key) for key in keys])
-        return [_head(row, cursor) for row in rows]
+        return [_summary(row, cursor) for row in rows]
 
     async def content(self, folder: Folder, key: str) -> bytes | None:
         """Return a mail's bytes (of a huge one the start), None when it vanished."""
@@ -145,47 +149,52 @@ class ImapMailbox:
         """Return a cursor for which all that lies in a folder now lay there before."""
         return await self._call(self._fenced, folder, cursor)
 
-    async def shown(self, folder: Folder, head: Head) -> bool:
+    async def shown(self, folder: Folder, message: MessageSummary) -> bool:
         """Return whether a mail of `folder` lies in an excluded one (Trash) as well.
 
         In doubt only mail of the inbox and of Junk does not: nobody has views there.
         """
-        return await self._call(self._shown, folder, head.fields.get("message-id", ""))
+        return await self._call(self._shown, folder, message.fields.get("message-id", ""))
 
     async def wait(self, folder: Folder | None, seconds: float) -> None:
         """Return when something may have happened in `folder`, after `seconds` at the latest."""
         if folder is not None and self._session.has("IDLE"):
             seconds = min(seconds, self._options.idle_s)
-            looked = self._looked.get(folder.name)
-            told = await self._call(self._session.idle, folder.raw, seconds, looked)
-            self._untold = {} if told or looked is None else {folder.name: looked}
+            polled = self._polled.get(folder.name)
+            told = await self._call(self._session.idle, folder.raw, seconds, polled)
+            self._untold = {} if told or polled is None else {folder.name: polled}
             self._silences = 0 if told else self._silences
-            await asyncio.sleep(min(seconds, self._told + LOOK_EVERY_S - time.monotonic()))
+            await asyncio.sleep(min(seconds, self._told + POLL_GAP_S - time.monotonic()))
             self._told = time.monotonic()
         else:
             await asyncio.sleep(seconds)
 
-    def _look(self, folder: Folder, cursor: Cursor | None, baseline: bool) -> News | None:  # noqa: FBT001 - positional for the thread
+    def _changes(
+        self,
+        folder: Folder,
+        cursor: Cursor | None,
+        baseline: bool,  # noqa: FBT001 - for the thread
+    ) -> FolderChanges | None:
         began = self._clock.now()
         status = self._session.status(folder.raw)
         if cursor is not None and self._unchanged(folder, cursor, self._lasting(folder, status)):
-            self._looked[folder.name] = status
+            self._polled[folder.name] = status
             return None
         examined = self._session.examine(folder.raw)
         if status.validity and examined.validity and status.validity != examined.validity:
             self._restless.add(folder.name)
         self._hear(folder, examined)
-        self._looked[folder.name] = examined
+        self._polled[folder.name] = examined
         status = self._lasting(folder, examined)
         again = cursor is not None and _is_anew(cursor, status)
         if cursor is None or again:
             start = self._first_cursor(folder, status, baseline or again)
             if cursor is not None and not status.validity:
-                start = replace(start, first_look=cursor.first_look)
+                start = replace(start, baseline=cursor.baseline)
         else:
             start = cursor
-        news = self._news(folder, status, start, fresh=cursor is None, again=again)
-        return replace(news, end=replace(news.end, time=began))
+        changes = self._changes_since(folder, status, start, fresh=cursor is None, again=again)
+        return replace(changes, end=replace(changes.end, time=began))
 
     def _hear(self, folder: Folder, status: Status) -> None:
         """Count the times at which news was there of which IDLE had told nothing."""
@@ -195,12 +204,12 @@ class ImapMailbox:
 
     @property
     def silent(self) -> bool:
-        """Whether the server tells nothing in IDLE of what the looks then find."""
+        """Whether the server tells nothing in IDLE of what the polls then find."""
         return self._silences >= SILENCES
 
-    def _news(
+    def _changes_since(
         self, folder: Folder, status: Status, start: Cursor, *, fresh: bool, again: bool
-    ) -> News:
+    ) -> FolderChanges:
         uids = self._session.uids(folder.raw, 1 if again else start.next_uid, status)
         next_uid = max([status.next_uid, start.next_uid, *(uid + 1 for uid in uids[-1:])])
         marks = self._marks(folder, status)
@@ -211,11 +220,11 @@ class ImapMailbox:
         agrees = fresh or again or start.messages + len(uids) == status.messages
         if not again:
             there = None if agrees else self._listing(folder, status)
-        first_look = start.first_look
+        baseline = start.baseline
         if (fresh or again) and status.validity:
-            first_look = min(first_look, next_uid)
-        seen = replace(start, first_look=first_look, marked=pack_marks(_without(marks, marked)))
-        return News(
+            baseline = min(baseline, next_uid)
+        seen = replace(start, baseline=baseline, marked=pack_marks(_without(marks, marked)))
+        return FolderChanges(
             folder=folder,
             keys=[str(uid) for uid in uids],
             marked=[str(uid) for uid in marked],
@@ -226,7 +235,7 @@ class ImapMailbox:
                 next_uid=next_uid,
                 modseq=status.modseq,
                 messages=status.messages if agrees or there is not None else UNSURE,
-                first_look=seen.first_look if status.validity else 0,
+                baseline=seen.baseline if status.validity else 0,
                 marked=pack_marks(marks),
             ),
             numbered=True,
@@ -258,16 +267,16 @@ class ImapMailbox:
         return set(there) - {str(uid) for uid in deleted}
 
     def _fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
-        looked = self._looked.get(folder.name)
+        polled = self._polled.get(folder.name)
         status = self._session.status(folder.raw)
-        if looked is not None and not replace(status, validity=looked.validity).differs(looked):
+        if polled is not None and not replace(status, validity=polled.validity).differs(polled):
             return cursor
         if not cursor.validity:
-            self._looked.pop(folder.name, None)  # the next look reads it again, whatever it is then
-            return replace(cursor, first_look=EVERY_UID)
+            self._polled.pop(folder.name, None)  # the next poll reads it again, whatever it is then
+            return replace(cursor, baseline=EVERY_UID)
         uids = self._session.uids(folder.raw, cursor.next_uid, status)
-        after = max([status.next_uid, cursor.first_look, *(uid + 1 for uid in uids[-1:])])
-        return replace(cursor, first_look=after)
+        after = max([status.next_uid, cursor.baseline, *(uid + 1 for uid in uids[-1:])])
+        return replace(cursor, baseline=after)
 
     def _shown(self, folder: Folder, identity: str) -> bool:
         if not identity.isascii() or not identity:
@@ -280,11 +289,11 @@ class ImapMailbox:
 
     def _unchanged(self, folder: Folder, cursor: Cursor, status: Status) -> bool:
         """Return whether STATUS alone proves that there is nothing to look at."""
-        looked = self._looked.get(folder.name)
+        polled = self._polled.get(folder.name)
         if status.validity == 0:
-            if looked is None or cursor.validity or not (status.next_uid or status.modseq):
+            if polled is None or cursor.validity or not (status.next_uid or status.modseq):
                 return False
-            return not replace(status, validity=looked.validity).differs(looked)
+            return not replace(status, validity=polled.validity).differs(polled)
         if cursor.validity != status.validity or cursor.messages != status.messages:
             return False
         if not status.next_uid or cursor.next_uid != status.next_uid:
@@ -301,7 +310,7 @@ class ImapMailbox:
             next_uid=1,
             modseq=0,
             messages=0,
-            first_look=(status.next_uid or EVERY_UID) if lay_there else 1,
+            baseline=(status.next_uid or EVERY_UID) if lay_there else 1,
             marked="",
             time=self._clock.now(),
         )
@@ -315,9 +324,9 @@ class ImapMailbox:
         return junk, not_junk
 
     async def _call(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._hand is None:
+        if self._thread is None:
             raise MailboxError(f"{self.key} is not open")
-        return await self._hand.call(self._session.abort, work, *args, **kwargs)
+        return await self._thread.call(self._session.abort, work, *args, **kwargs)
 
 
 def pack_marks(marks: Sequence[list[int]]) -> str:
@@ -326,7 +335,7 @@ def pack_marks(marks: Sequence[list[int]]) -> str:
 
 
 def _without(marks: Sequence[list[int]], marked: Sequence[int]) -> list[list[int]]:
-    """Return the marks that are known when the look begins: a kill makes none of them new."""
+    """Return the marks that are known when the poll begins: a kill makes none of them new."""
     new = set(marked)
     return [[uid for uid in uids if uid not in new] for uids in marks]
 
@@ -344,7 +353,7 @@ def _newly_marked(start: Cursor, marks: Sequence[list[int]]) -> list[int]:
 
 
 def _is_anew(cursor: Cursor, status: Status) -> bool:
-    """Return whether UIDs of an earlier look mean nothing now."""
+    """Return whether UIDs of an earlier poll mean nothing now."""
     if not status.validity or cursor.validity != status.validity:
         return True
     return 0 < status.next_uid < cursor.next_uid  # RFC 3501 §2.3.1.1: UIDs never go back
@@ -353,20 +362,20 @@ def _is_anew(cursor: Cursor, status: Status) -> bool:
 def _warning(folder: Folder) -> str:
     return (
         f"folder {folder.name}: the server gives no lasting UIDs (UIDVALIDITY); its mail is known"
-        " by header fields alone and read whole at each look"
+        " by header fields alone and read whole at each poll"
     )
 
 
-def _head(row: Row, start: Cursor) -> Head:
+def _summary(row: Row, start: Cursor) -> MessageSummary:
     if row.fault:
         return unreadable(str(row.uid), row.fault)
     fields = header_fields(row.header)
-    return Head(
+    return MessageSummary(
         key=str(row.uid),
         fields=fields,
         trace=trace(fields),
         id=fields.get("x-spam-id") or None,
         flags=row.flags,
         delivered=row.delivered,
-        first_look=row.uid < start.first_look,
+        baseline=row.uid < start.baseline,
     )

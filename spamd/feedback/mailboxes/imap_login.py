@@ -29,7 +29,7 @@ changed."""
 
 
 @dataclass(slots=True)
-class Contexts:
+class TlsContexts:
     """What TLS needs, made once for all accounts.
 
     Reading the system's certificates takes 55 ms in which nothing else of the process runs: made
@@ -83,7 +83,9 @@ class Client(IMAPClient):  # type: ignore[misc]  # imapclient has no types
         """Leave the socket alone: the wire keeps the time."""
 
 
-def connect(account: AccountOptions, place: str, contexts: Contexts, greeting: Allowance) -> Client:
+def connect(
+    account: AccountOptions, place: str, contexts: TlsContexts, greeting: Allowance
+) -> Client:
     """Return a connection, secured as the account wants it.
 
     Raises:

@@ -22,7 +22,7 @@ from typing import Any
 from imapclient.exceptions import CapabilityError, IMAPClientError, LoginError
 
 from spamd.feedback.mailboxes.folders import Listed
-from spamd.feedback.mailboxes.imap_login import Client, Contexts, connect, log_in
+from spamd.feedback.mailboxes.imap_login import Client, TlsContexts, connect, log_in
 from spamd.feedback.mailboxes.imap_rows import (
     UID_MOST,
     Row,
@@ -37,7 +37,7 @@ from spamd.feedback.mailboxes.imap_rows import (
 )
 from spamd.feedback.mailboxes.imap_wire import ANSWER_BYTES, TEXT_BYTES, Allowance
 from spamd.feedback.mailboxes.mailbox import (
-    HEAD_FIELDS,
+    SUMMARY_FIELDS,
     AccessError,
     FolderError,
     MailboxError,
@@ -76,7 +76,7 @@ GARBLED = (
 IDLE_SLICE_S = 1.0
 """How long one poll of an idle connection lasts; a stop waits no longer than this."""
 
-HEADER = f"BODY.PEEK[HEADER.FIELDS ({' '.join(HEAD_FIELDS).upper()})]"
+HEADER = f"BODY.PEEK[HEADER.FIELDS ({' '.join(SUMMARY_FIELDS).upper()})]"
 
 JUNK_KEYWORDS = ("$Junk", "$NotJunk")
 """IANA's registered keywords; clients set Junk and NonJunk by filters of their own."""
@@ -90,12 +90,12 @@ class ImapSession:
         account: AccountOptions,
         login: str,
         timeout_s: float,
-        contexts: Contexts | None = None,
+        contexts: TlsContexts | None = None,
     ) -> None:
         self._account = account
         self._login = login
         self._timeout_s = timeout_s
-        self._contexts = contexts or Contexts()
+        self._contexts = contexts or TlsContexts()
         self._client: Any = None
         self._capabilities: frozenset[bytes] = frozenset()
         self._selected = ""

@@ -185,7 +185,7 @@ class Wire(imaplib.IMAP4):
         return tag, told
 
     def idle_news(self, seconds: float) -> bool:
-        """Wait for a line at most so long; return whether it tells of news."""
+        """Wait for a line at most so long; return whether it tells of changes."""
         line = self._line()
         if line is None:
             self.sock.settimeout(max(0.001, min(seconds, self._patience())))

@@ -1,8 +1,8 @@
 """What a watcher sees of a place where mail is kept, be it an IMAP account or a Maildir.
 
-A `Mailbox` is read only: it has no way to set a flag, to move or to remove anything. `look` tells
-what is new in a folder since a `Cursor`; `heads` and `content` read; `wait` sleeps until something
-may have happened.
+A `Mailbox` is read only: it has no way to set a flag, to move or to remove anything. `changes`
+tells what is new in a folder since a `Cursor`; `summaries` and `content` read; `wait` sleeps until
+something may have happened.
 
 A mail is recognised in another folder by its *trace*: 16 bytes over those header fields that no
 move changes. What a mail is taught under is its digest or our id (`message.identity`).
@@ -42,7 +42,7 @@ log."""
 TRACE_FIELDS = ("message-id", "date", "from", "to", "subject", "x-spam-id")
 """Set by the sender or by us at the scan; mail servers and clients leave them alone."""
 
-HEAD_FIELDS = (*TRACE_FIELDS, "in-reply-to", "references", "x-spam-flag")
+SUMMARY_FIELDS = (*TRACE_FIELDS, "in-reply-to", "references", "x-spam-flag")
 """Read of every mail that is looked at."""
 
 
@@ -86,16 +86,16 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class MessageSummary:
     """A mail as the folder lists it.
 
     key        IMAP UID or Maildir base name
-    fields     `HEAD_FIELDS`, lower-case names, undecoded values
+    fields     `SUMMARY_FIELDS`, lower-case names, undecoded values
     trace      the same in every folder the mail lies in
     id         the value of its X-Spam-Id field, None without one
     flags      keywords and flags as the server says them
     delivered  when it was delivered to the account (INTERNALDATE); None: unknown
-    first_look it may have lain here already when we looked here last
+    baseline it may have lain here already when we looked here last
     fault      why it can't be read, one sentence; empty when it can
     """
 
@@ -105,21 +105,21 @@ class Head:
     id: str | None
     flags: frozenset[str]
     delivered: datetime | None
-    first_look: bool
+    baseline: bool
     fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class FolderChanges:
     """What happened in a folder since its cursor.
 
     keys      mails that are new here, in the order in which they came; with `again` all mails
     marked    mails seen before on which $Junk or $NotJunk is new
     there     all mails that lie here, when some may have left; None: none left, or nobody knows
-    start     the cursor to write before anything is read: a kill loses no first look
+    start     the cursor to write before anything is read: a kill loses no first poll
     end       the cursor to write when all is read
     numbered  keys are UIDs: the cursor may move with each chunk
-    again     keys of earlier looks mean nothing any more: mails are known by their traces alone
+    again     keys of earlier polls mean nothing any more: mails are known by their traces alone
     warning   what an operator should know about the folder, one sentence; empty: nothing
     """
 
@@ -139,7 +139,7 @@ class News:
 
     @property
     def keyless(self) -> bool:
-        """Whether keys never last here, so that each look reads the whole folder."""
+        """Whether keys never last here, so that each poll reads the whole folder."""
         return self.numbered and self.end.validity == 0
 
 
@@ -174,7 +174,9 @@ class Mailbox(Protocol):
         """Return all folders that `bootstrap` may read, with what is kept in them."""
         ...
 
-    async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
+    async def changes(
+        self, folder: Folder, cursor: Cursor | None, *, baseline: bool
+    ) -> FolderChanges | None:
         """Return what is new in a folder, None for nothing.
 
         Without a cursor everything is new; `baseline` says that it then lay there before.
@@ -184,8 +186,10 @@ class Mailbox(Protocol):
         """
         ...
 
-    async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
-        """Return the heads of some mails; those that vanished are left out."""
+    async def summaries(
+        self, folder: Folder, keys: Sequence[str], cursor: Cursor
+    ) -> Sequence[MessageSummary]:
+        """Return the summaries of some mails; those that vanished are left out."""
         ...
 
     async def content(self, folder: Folder, key: str) -> bytes | None:
@@ -203,7 +207,7 @@ class Mailbox(Protocol):
         """Return a cursor for which all that lies in a folder now lay there before."""
         ...
 
-    async def shown(self, folder: Folder, head: Head) -> bool:
+    async def shown(self, folder: Folder, message: MessageSummary) -> bool:
         """Return whether a mail of `folder` lies in an excluded one (Trash) as well."""
         ...
 
@@ -228,16 +232,16 @@ def trace(fields: Mapping[str, str]) -> bytes:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=TRACE_BYTES).digest()
 
 
-def unreadable(key: str, fault: str) -> Head:
-    """Return the head of a mail that is there but can't be read."""
-    return Head(
+def unreadable(key: str, fault: str) -> MessageSummary:
+    """Return the summary of a mail that is there but can't be read."""
+    return MessageSummary(
         key=key,
         fields={},
         trace=b"",
         id=None,
         flags=frozenset(),
         delivered=None,
-        first_look=False,
+        baseline=False,
         fault=fault,
     )
 
@@ -250,15 +254,15 @@ def decoded(raw: str) -> str:
         return raw
 
 
-def header_fields(head: bytes) -> dict[str, str]:
-    """Return `HEAD_FIELDS`, unfolded, the first of each name; total on any bytes."""
+def header_fields(header: bytes) -> dict[str, str]:
+    """Return `SUMMARY_FIELDS`, unfolded, the first of each name; total on any bytes."""
     fields: dict[str, str] = {}
-    text = head.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    text = header.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     for line in text.replace("\n ", " ").replace("\n\t", "\t").split("\n"):
         if not line:
             break
         name, colon, value = line.partition(":")
         name = name.strip().lower()
-        if colon and name in HEAD_FIELDS:
+        if colon and name in SUMMARY_FIELDS:
             fields.setdefault(name, " ".join(value.split()))
     return fields

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
+from spamd.feedback.mailboxes.blocking_threads import BlockingThreads, nothing
 from spamd.feedback.mailboxes.folders import Listed, excluded, surveyed, watched
 from spamd.feedback.mailboxes.mailbox import (
     Folder,
+    FolderChanges,
     FolderError,
-    Head,
     MailboxError,
-    News,
+    MessageSummary,
     Role,
     header_fields,
     trace,
@@ -31,7 +32,6 @@ from spamd.feedback.mailboxes.mailbox import (
     words,
 )
 from spamd.feedback.mailboxes.maildir_files import Files
-from spamd.feedback.mailboxes.threads import Hands, nothing
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.ports import Cursor, Mailboxes
 from spamd.ports import Clock
@@ -41,7 +41,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 HEADER_BYTES = 64 * 1024
-"""Read of each file for its head; the fields we need stand well before that."""
+"""Read of each file for its summary; the fields we need stand well before that."""
 
 KEYWORDS_BYTES = 64 * 1024
 """Read of the file with the names of keywords: 26 of them."""
@@ -52,7 +52,13 @@ RENAMES = 3
 JUNK_KEYWORDS = {"$junk", "$notjunk"}
 """In small letters: keywords differ in more than case (RFC 9051 §2.3.2)."""
 
-FLAG_NAMES = {"S": "\\Seen", "R": "\\Answered", "F": "\\Flagged", "D": "\\Draft", "T": "\\Deleted"}
+FLAG_NAMES = {
+    "S": "\\Seen",
+    "R": "\\Answered",
+    "F": "\\Flagged",
+    "D": "\\Draft",
+    "T": "\\Deleted",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,7 @@ class Listing:
 class Remembered:
     """What this process knows of a folder: its last listing, and the files looked at.
 
-    old   those that lay there at the first look: their times move when they are read
+    old   those that lay there at the first poll: their times move when they are read
     told  what is known comes from the database
     """
 
@@ -87,7 +93,7 @@ class MaildirMailbox:
         options: FeedbackOptions,
         clock: Clock,
         mailboxes: Mailboxes,
-        hands: Hands | None = None,
+        threads: BlockingThreads | None = None,
     ) -> None:
         if account.maildir is None:
             raise ValueError("not a Maildir account")
@@ -103,7 +109,7 @@ class MaildirMailbox:
         self._stamps: dict[str, tuple[int, int]] = {}
         self._beside: Sequence[Listed] = ()
         self._files = Files(account.maildir)
-        self._hands = hands or Hands("maildir", 1)
+        self._threads = threads or BlockingThreads("maildir", 1)
 
     async def open(self) -> None:
         """Check that there is a Maildir; what was not saved before is looked at again."""
@@ -130,7 +136,9 @@ class MaildirMailbox:
         listed = await self._aside(self._listed)
         return await self._aside(surveyed, listed, self.account, self._options)
 
-    async def look(self, folder: Folder, cursor: Cursor | None, *, baseline: bool) -> News | None:
+    async def changes(
+        self, folder: Folder, cursor: Cursor | None, *, baseline: bool
+    ) -> FolderChanges | None:
         """Return what is new in a folder, None for nothing."""
         began = self._clock.now()
         listing = await self._aside(self._list, folder)
@@ -153,7 +161,7 @@ class MaildirMailbox:
             lay_there = baseline or again
             remembered.old = set(listing.names) if lay_there else set()
             start = await self._aside(self._first_cursor, folder, listing, lay_there)
-        return News(
+        return FolderChanges(
             folder=folder,
             keys=keys,
             marked=marked,
@@ -176,13 +184,15 @@ class MaildirMailbox:
             self._remembered[folder.raw] = remembered
         return remembered
 
-    async def heads(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Sequence[Head]:
-        """Return the heads of some mails; those that vanished are left out."""
-        heads = await self._aside(lambda: [self._head(folder, key, cursor) for key in keys])
+    async def summaries(
+        self, folder: Folder, keys: Sequence[str], cursor: Cursor
+    ) -> Sequence[MessageSummary]:
+        """Return the summaries of some mails; those that vanished are left out."""
+        messages = await self._aside(lambda: [self._summary(folder, key, cursor) for key in keys])
         remembered = self._remembered.get(folder.raw)
         if remembered is not None:
             remembered.known.update(keys)
-        return [head for head in heads if head is not None]
+        return [message for message in messages if message is not None]
 
     async def content(self, folder: Folder, key: str) -> bytes | None:
         """Return a mail's bytes (of a huge one the start), None when it vanished."""
@@ -207,11 +217,11 @@ class MaildirMailbox:
                 return cursor
             remembered.old |= listing.names.keys() - remembered.known
         newest = max(listing.stamp) // 1000 + 1
-        return replace(cursor, first_look=max(cursor.first_look, newest))
+        return replace(cursor, baseline=max(cursor.baseline, newest))
 
-    async def shown(self, folder: Folder, head: Head) -> bool:  # noqa: ARG002 - all are alike
+    async def shown(self, folder: Folder, message: MessageSummary) -> bool:  # noqa: ARG002 - all are alike
         """Return whether a mail lies in an excluded folder (Trash) as well; in doubt it does."""
-        return await self._aside(self._is_shown, head.key)
+        return await self._aside(self._is_shown, message.key)
 
     silent = False
 
@@ -227,7 +237,7 @@ class MaildirMailbox:
 
     async def _aside(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what may hang: the disk may be another machine's."""
-        return await self._hands.call(nothing, work, *args, **kwargs)
+        return await self._threads.call(nothing, work, *args, **kwargs)
 
     def _changed(self) -> bool:
         return any(self._stamp(raw) != stamp for raw, stamp in self._stamps.items())
@@ -264,7 +274,7 @@ class MaildirMailbox:
             return True
 
     def _first_cursor(self, folder: Folder, listing: Listing, lay_there: bool) -> Cursor:  # noqa: FBT001 - positional for the thread
-        """Return the cursor of a first look; `first_look` is a time, in µs of the file system."""
+        """Return the cursor of a first poll; `baseline` is a time, in µs of the file system."""
         newest = max(listing.stamp) // 1000 + 1 if lay_there else 0
         return Cursor(
             account=self.key,
@@ -273,7 +283,7 @@ class MaildirMailbox:
             next_uid=0,
             modseq=0,
             messages=0,
-            first_look=newest,
+            baseline=newest,
             marked="",
             time=self._clock.now(),
         )
@@ -295,7 +305,7 @@ class MaildirMailbox:
 
         return [base for base in changed if marks(listing.names[base]) - marks(before[base])]
 
-    def _head(self, folder: Folder, key: str, cursor: Cursor) -> Head | None:
+    def _summary(self, folder: Folder, key: str, cursor: Cursor) -> MessageSummary | None:
         flags: frozenset[str] = frozenset()
         try:
             read = self._read(folder, key, HEADER_BYTES)
@@ -308,16 +318,16 @@ class MaildirMailbox:
         fields = header_fields(content)
         remembered = self._remembered.get(folder.raw)
         is_old = remembered is not None and key in remembered.old
-        first_look = is_old or status.st_ctime_ns // 1000 < cursor.first_look
+        baseline = is_old or status.st_ctime_ns // 1000 < cursor.baseline
         delivered = datetime.fromtimestamp(status.st_mtime, UTC)
-        return Head(
+        return MessageSummary(
             key=key,
             fields=fields,
             trace=trace(fields),
             id=fields.get("x-spam-id") or None,
             flags=flags,
             delivered=delivered,
-            first_look=first_look,
+            baseline=baseline,
         )
 
     def _keywords(self, folder: Folder) -> dict[str, str]:

@@ -12,21 +12,22 @@ from spamd.errors import TemporaryError
 from spamd.feedback.mailboxes.mailbox import (
     Folder,
     FolderError,
-    Head,
     Mailbox,
     MailboxError,
+    MessageSummary,
     unreadable,
 )
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.ports import Cursor, Mailboxes, Parked
-from spamd.feedback.teacher import Candidate, Tally
-from spamd.feedback.watching.evidence import Judge, VanishedError
-from spamd.feedback.watching.rule import Event
-from spamd.feedback.watching.sighting import Seen
-from spamd.ports import Clock, Observer
+from spamd.feedback.ports import Cursor, Parked
+from spamd.feedback.run_summary import RunSummary
+from spamd.feedback.teacher import Candidate
+from spamd.feedback.watching.context import WatcherContext
+from spamd.feedback.watching.lesson_rule import Event
+from spamd.feedback.watching.move_verifier import MoveVerifier, VanishedError
+from spamd.feedback.watching.poll_state import ChangedMessage
 from spamd.sample import Label
 
-Teach = Callable[[Sequence[Candidate]], Awaitable[Tally]]
+Teach = Callable[[Sequence[Candidate]], Awaitable[RunSummary]]
 """How lessons are given."""
 
 
@@ -40,20 +41,18 @@ class ParkingLot:
     def __init__(
         self,
         mailbox: Mailbox,
-        mailboxes: Mailboxes,
-        judge: Judge,
-        teach: Teach,
+        context: WatcherContext,
         options: FeedbackOptions,
-        clock: Clock,
-        observer: Observer,
+        verifier: MoveVerifier,
+        teach: Teach,
     ) -> None:
         self._mailbox = mailbox
-        self._mailboxes = mailboxes
-        self._judge = judge
+        self._mailboxes = context.mailboxes
+        self._verifier = verifier
         self._teach = teach
         self._options = options
-        self._clock = clock
-        self._observer = observer
+        self._clock = context.clock
+        self._observer = context.observer
         self.losses: Counter[tuple[str, str]] = Counter()
         self.chunk = options.chunk
 
@@ -62,21 +61,21 @@ class ParkingLot:
         folder: Folder,
         key: str,
         error: Exception,
-        tally: Tally,
+        summary: RunSummary,
         *,
         label: Label | None,
         attempts: int = 1,
     ) -> None:
         """Park a mail, unless it is gone, or more than this mail went wrong."""
         if isinstance(error, VanishedError):
-            tally.skipped["vanished"] += 1
+            summary.skipped["vanished"] += 1
             return
         if isinstance(error, TemporaryError):
             raise error
         if isinstance(error, MailboxError) and not isinstance(error, FolderError):
             self.lose(folder, [key])
             raise error
-        await self.park(folder, key, error, tally, label=label, attempts=attempts)
+        await self.park(folder, key, error, summary, label=label, attempts=attempts)
 
     def lose(self, folder: Folder, keys: Sequence[str]) -> None:
         """Remember what was asked for when the connection ended; ask for less the next time."""
@@ -89,8 +88,8 @@ class ParkingLot:
         limit = self._options.attempts
         return [key for key in keys if self.losses[folder.name, key] < limit]
 
-    def unbearable(self, folder: Folder, keys: Sequence[str]) -> list[Head]:
-        """Return heads for mails that make the server hang up each time they are read."""
+    def unbearable(self, folder: Folder, keys: Sequence[str]) -> list[MessageSummary]:
+        """Return summaries for mails that make the server hang up each time they are read."""
         lost = set(keys) - set(self.bearable(folder, keys))
         return [unreadable(key, "the connection ends when it is read") for key in sorted(lost)]
 
@@ -99,13 +98,13 @@ class ParkingLot:
         folder: Folder,
         key: str,
         error: Exception,
-        tally: Tally,
+        summary: RunSummary,
         *,
         label: Label | None = None,
         attempts: int = 1,
     ) -> None:
         """Remember a mail that failed; it is tried again until `feedback.attempts`."""
-        tally.parked += 1
+        summary.parked += 1
         self._observer.failed("mail.parked", error, account=self._mailbox.key, attempts=attempts)
         cursors = await self._mailboxes.cursors(self._mailbox.key)
         parked = Parked(
@@ -121,7 +120,7 @@ class ParkingLot:
         await self._mailboxes.park(parked)
 
     async def retry(
-        self, folders: Sequence[Folder], cursors: Mapping[str, Cursor], tally: Tally
+        self, folders: Sequence[Folder], cursors: Mapping[str, Cursor], summary: RunSummary
     ) -> None:
         """Try again what failed before and has waited for `feedback.poll_s`."""
         by_name = {folder.name: folder for folder in folders}
@@ -133,39 +132,39 @@ class ParkingLot:
             if folder is None or cursor is None or cursor.validity != parked.validity:
                 await self._unpark(parked)
                 continue
-            await self._retry_one(parked, folder, cursor, tally)
+            await self._retry_one(parked, folder, cursor, summary)
 
     async def _retry_one(
-        self, parked: Parked, folder: Folder, cursor: Cursor, tally: Tally
+        self, parked: Parked, folder: Folder, cursor: Cursor, summary: RunSummary
     ) -> None:
         bearable = self.bearable(folder, [parked.uid])
         try:
-            found = await self._mailbox.heads(folder, bearable, cursor)
+            found = await self._mailbox.summaries(folder, bearable, cursor)
         except MailboxError:
             self.lose(folder, [parked.uid])
             raise
-        failed = tally.parked
-        for head in [*found, *self.unbearable(folder, [parked.uid])]:
-            seen = Seen(folder=folder, head=head, event=Event.ARRIVED)
-            await self._try_again(seen, parked, tally)
-        if tally.parked == failed:
+        failed = summary.parked
+        for message in [*found, *self.unbearable(folder, [parked.uid])]:
+            seen = ChangedMessage(folder=folder, message=message, event=Event.ARRIVED)
+            await self._try_again(seen, parked, summary)
+        if summary.parked == failed:
             await self._unpark(parked)
 
-    async def _try_again(self, seen: Seen, parked: Parked, tally: Tally) -> None:
+    async def _try_again(self, seen: ChangedMessage, parked: Parked, summary: RunSummary) -> None:
         """Teach what a mail was found to teach when it failed; else only remember it."""
-        tally.examined += 1
+        summary.examined += 1
         attempts = parked.attempts + 1
         try:
-            if seen.head.fault:
-                raise FolderError(seen.head.fault)  # noqa: TRY301 - both faults end alike
+            if seen.message.fault:
+                raise FolderError(seen.message.fault)  # noqa: TRY301 - both faults end alike
             if parked.label is not None:
-                known = (await self._judge.known([seen.head])).get(seen.head.id or "")
-                found = await self._judge.candidate(seen, parked.label, known)
+                known = (await self._verifier.known([seen.message])).get(seen.message.id or "")
+                found = await self._verifier.candidate(seen, parked.label, known)
                 if isinstance(found, Candidate):
-                    tally.add(await self._teach([found]))
+                    summary.add(await self._teach([found]))
         except Exception as error:  # noqa: BLE001 - the border around one mail
-            key = seen.head.key
-            await self.fail(seen.folder, key, error, tally, label=parked.label, attempts=attempts)
+            key = seen.message.key
+            await self.fail(seen.folder, key, error, summary, label=parked.label, attempts=attempts)
             return
         await self._mailboxes.save(self._mailbox.key, [], [seen.sighting])
 

@@ -1,25 +1,25 @@
 """The watcher of one account: looks, decides by the rule, teaches, remembers, waits.
 
-One look (`Watcher.look`) goes over all folders that changed: the inbox, others, Junk last. New mail
+One poll (`Watcher.poll`) goes over all folders that changed: the inbox, others, Junk last. New mail
 is read in batches of `feedback.chunk`; what may be a lesson is decided when all is read. Then the
 lessons go to the journal, and after that what was seen is written down, with how far was read, in
-one transaction: a kill between the two only makes the look be made again, and the journal knows its
-lessons. Old mail at a first look teaches nothing and is written down batch by batch; so memory is
+one transaction: a kill between the two only makes the poll be made again, and the journal knows its
+lessons. Old mail at a first poll teaches nothing and is written down batch by batch; so memory is
 bounded by what is new, however large the folders are.
 
 What goes wrong with one mail parks that mail; what goes wrong with one folder is reported once, and
-the next folder is read; what goes wrong with the account or the database ends the look, and `run`
-starts again with growing pauses. A lost connection loses nothing: the next look catches up. Mail
-that a server lists and leaves out of its answers is asked for again, then makes the whole look be
+the next folder is read; what goes wrong with the account or the database ends the poll, and `run`
+starts again with growing pauses. A lost connection loses nothing: the next poll catches up. Mail
+that a server lists and leaves out of its answers is asked for again, then makes the whole poll be
 made again, and is parked at last.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from spamd.feedback.account_state import Ledger
+from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.folders import MOST_LISTED
 from spamd.feedback.mailboxes.mailbox import (
     Folder,
@@ -29,15 +29,16 @@ from spamd.feedback.mailboxes.mailbox import (
     words,
 )
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.ports import Cursor, History, Known, Mailboxes, Sighting
-from spamd.feedback.teacher import Candidate, Extract, Tally, Teacher
-from spamd.feedback.watching.evidence import DATE_S, Judge
+from spamd.feedback.ports import Cursor, Known, Sighting
+from spamd.feedback.run_summary import RunSummary
+from spamd.feedback.teacher import Candidate
+from spamd.feedback.watching.changed_folders import ChangedFolders
+from spamd.feedback.watching.context import WatcherContext
+from spamd.feedback.watching.lesson_rule import Event, Why
+from spamd.feedback.watching.move_verifier import DATE_S, MoveVerifier
 from spamd.feedback.watching.parking import ParkingLot
-from spamd.feedback.watching.reading import Portion, Reader, batches
-from spamd.feedback.watching.rule import Event, Why
-from spamd.feedback.watching.sighting import Open, Seen, Sights
-from spamd.feedback.watching.survey import Survey
-from spamd.ports import Clock, Observer
+from spamd.feedback.watching.poll_state import ChangedMessage, PollState, PossibleLesson
+from spamd.feedback.watching.summary_reader import Portion, SummaryReader, batches
 from spamd.sample import Label
 
 ORDER = (Place.INBOX, Place.OTHER, Place.JUNK)
@@ -45,62 +46,47 @@ ORDER = (Place.INBOX, Place.OTHER, Place.JUNK)
 not put into both at once."""
 
 SOON_S = 0.2
-"""Pause before a look that is due already."""
+"""Pause before a poll that is due already."""
 
 WAVE = 10
-"""So many mails from outside in one look are an import, and worth a line in the log."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What the watchers know and remember, and whom they teach."""
-
-    mailboxes: Mailboxes
-    history: History
-    teacher: Teacher
-    extract: Extract
+"""So many mails from outside in one poll are an import, and worth a line in the log."""
 
 
 class Watcher:
     """Watches one `Mailbox`; `source` names the way in the lesson journal ("imap", "maildir").
 
-    `ledger` is told how the account fares; `turn` is held while it looks, where several may not all
-    look at once.
+    `states` is told how the account fares; `turn` is held while it polls, where several may not
+    all poll at once.
     """
 
     def __init__(
         self,
         mailbox: Mailbox,
-        memory: Memory,
+        context: WatcherContext,
         options: FeedbackOptions,
-        clock: Clock,
-        observer: Observer,
         *,
         source: str,
-        ledger: Ledger,
+        states: AccountStates,
         turn: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         self._mailbox = mailbox
-        self._memory = memory
+        self._mailboxes = context.mailboxes
+        self._teacher = context.teacher
         self._options = options
-        self._clock = clock
-        self._observer = observer
+        self._clock = context.clock
+        self._observer = context.observer
         self._source = source
-        self._ledger = ledger
+        self._states = states
         self._turn = turn or nullcontext()
-        self._judge = Judge(
-            mailbox, memory.mailboxes, memory.history, memory.extract, options, clock
-        )
-        self._survey = Survey(mailbox, memory.mailboxes, clock, observer)
-        self._lot = ParkingLot(
-            mailbox, memory.mailboxes, self._judge, self._teach, options, clock, observer
-        )
+        self._verifier = MoveVerifier(mailbox, context, options)
+        self._changed_folders = ChangedFolders(mailbox, context)
+        self._lot = ParkingLot(mailbox, context, options, self._verifier, self._teach)
         self._wait_in: Folder | None = None
-        self._reader = Reader(mailbox, self._lot, options)
+        self._reader = SummaryReader(mailbox, self._lot, options)
         self._left_out = False
-        self._began = clock.now()
+        self._began = self._clock.now()
         self._young: dict[str, float] = {}
-        self._again: dict[str, list[Seen]] = {}
+        self._again: dict[str, list[ChangedMessage]] = {}
 
     async def run(self) -> None:
         """Watch until cancelled; what fails is told to the observer and tried again."""
@@ -112,9 +98,9 @@ class Watcher:
                 self._observer.happened("account.opened", account=self._mailbox.key)
                 while True:
                     async with self._turn:
-                        await self.look()
-                    self._ledger.opened(self._mailbox.key)
-                    self._ledger.heard(self._mailbox.key, silent=self._mailbox.silent)
+                        await self.poll()
+                    self._states.opened(self._mailbox.key)
+                    self._states.heard(self._mailbox.key, silent=self._mailbox.silent)
                     pause, told = self._options.retry_first_s, ""
                     pause_s = self._options.poll_s
                     if self._young:
@@ -123,15 +109,15 @@ class Watcher:
             except Exception as error:  # noqa: BLE001 - the border around one service
                 if str(error) != told:  # the same again and again is one line in the log
                     self._observer.failed("account.lost", error, account=self._mailbox.key)
-                self._ledger.lost(self._mailbox.key, words(error))
+                self._states.lost(self._mailbox.key, words(error))
                 told = str(error)
             finally:
                 await self._mailbox.close()
             await asyncio.sleep(pause)
             pause = min(pause * 2, self._options.retry_most_s)
 
-    async def once(self) -> Tally:
-        """Look once, with open and close; what fails stands in the tally.
+    async def once(self) -> RunSummary:
+        """Look once, with open and close; what fails stands in the summary.
 
         A mail that makes the server hang up is found and parked, which takes some connections.
         """
@@ -139,51 +125,51 @@ class Watcher:
             losses = self._lot.losses.total(), self._lot.chunk
             try:
                 await self._mailbox.open()
-                tally = await self.look()
+                summary = await self.poll()
                 if self._reader.whole and self._young:
                     await asyncio.sleep(self._left(self._young.values()))
-                    tally.add(await self.look())
-                self._ledger.opened(self._mailbox.key)
+                    summary.add(await self.poll())
+                self._states.opened(self._mailbox.key)
                 if self._reader.whole:
-                    return tally
+                    return summary
             except Exception as error:  # noqa: BLE001 - the border around one account
                 self._observer.failed("account.lost", error, account=self._mailbox.key)
-                self._ledger.lost(self._mailbox.key, words(error))
+                self._states.lost(self._mailbox.key, words(error))
                 if losses == (self._lot.losses.total(), self._lot.chunk):
-                    return Tally(faults=[str(error)])
+                    return RunSummary(faults=[str(error)])
             finally:
                 await self._mailbox.close()
 
-    async def look(self) -> Tally:
-        """Look at everything that changed since the last look, and learn.
+    async def poll(self) -> RunSummary:
+        """Look at everything that changed since the last poll, and learn.
 
         Raises:
             MailboxError: the account went out of reach.
             TemporaryError: the database did.
         """
-        tally = Tally()
+        summary = RunSummary()
         self._began = self._clock.now()
         self._reader.whole, self._again = True, {}
         folders = self._first(await self._mailbox.folders())
         self._wait_in = folders[0] if folders else None
         cursors = await self._cursors()
-        await self._lot.retry(folders, cursors, tally)
-        sights = Sights(folders, cursors)
-        await self._survey.look(sights, tally)
-        for batch in batches(list(sights.news.values()), self._lot.chunk):
-            await self._read(batch, sights, tally)
+        await self._lot.retry(folders, cursors, summary)
+        state = PollState(folders, cursors)
+        await self._changed_folders.find(state, summary)
+        for batch in batches(list(state.changes.values()), self._lot.chunk):
+            await self._read(batch, state, summary)
         self._lot.chunk = self._options.chunk
-        await self._decide(sights, tally)
-        await self._remember(sights)
-        self._survey.looked = True
-        if tally.examined:
+        await self._decide(state, summary)
+        await self._remember(state)
+        self._changed_folders.polled = True
+        if summary.examined:
             self._observer.happened(
                 "account.examined",
                 account=self._mailbox.key,
-                examined=tally.examined,
-                learned=tally.learned.total(),
+                examined=summary.examined,
+                learned=summary.learned.total(),
             )
-        return tally
+        return summary
 
     def _first(self, folders: Sequence[Folder]) -> Sequence[Folder]:
         """Return as many folders as may be watched, Junk last; those left out are told once."""
@@ -207,127 +193,129 @@ class Watcher:
     async def _cursors(self) -> dict[str, Cursor]:
         """Return how far each folder was read.
 
-        No look was in the future: the clock was set back since, and what is new may have just come.
+        No poll was in the future: the clock was set back since, and what is new may have just come.
         """
         now = self._clock.now()
-        cursors = await self._memory.mailboxes.cursors(self._mailbox.key)
+        cursors = await self._mailboxes.cursors(self._mailbox.key)
         return {name: replace(one, time=min(one.time, now)) for name, one in cursors.items()}
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _read(self, batch: Sequence[Portion], sights: Sights, tally: Tally) -> None:
-        """Read the heads of a batch, and keep those that may be lessons."""
-        fresh: list[Seen] = []
+    async def _read(self, batch: Sequence[Portion], state: PollState, summary: RunSummary) -> None:
+        """Read the summaries of a batch, and keep those that may be lessons."""
+        fresh: list[ChangedMessage] = []
         for portion in batch:
-            seen = await self._reader.heads(portion)
-            tally.examined += len(seen)
+            seen = await self._reader.summaries(portion)
+            summary.examined += len(seen)
             for one in seen:
-                if one.head.fault:
-                    fault = FolderError(one.head.fault)
-                    await self._lot.park(one.folder, one.head.key, fault, tally)
-            seen = [one for one in seen if not one.head.fault]
+                if one.message.fault:
+                    fault = FolderError(one.message.fault)
+                    await self._lot.park(one.folder, one.message.key, fault, summary)
+            seen = [one for one in seen if not one.message.fault]
             if portion.event is Event.MARKED:
                 fresh += seen
-            elif portion.news.again:
-                self._again.setdefault(portion.news.folder.name, []).extend(seen)
-            elif portion.news.numbered and all(one.head.first_look for one in seen):
+            elif portion.changes.again:
+                self._again.setdefault(portion.changes.folder.name, []).extend(seen)
+            elif portion.changes.numbered and all(one.message.baseline for one in seen):
                 await self._put_down(portion, seen)
             else:
-                sights.arrived(seen)
+                state.arrived(seen)
                 fresh += seen
-        await self._gather(fresh, sights)
+        await self._gather(fresh, state)
 
-    async def _put_down(self, portion: Portion, seen: Sequence[Seen]) -> None:
+    async def _put_down(self, portion: Portion, seen: Sequence[ChangedMessage]) -> None:
         """Write down old mail at once: a kill costs no more than a batch."""
-        reached = [portion.news.reached(portion.keys[-1])] if self._reader.whole else []
+        reached = [portion.changes.reached(portion.keys[-1])] if self._reader.whole else []
         came = [one.sighting for one in seen]
-        await self._memory.mailboxes.save(self._mailbox.key, reached, came)
+        await self._mailboxes.save(self._mailbox.key, reached, came)
         self._note_young(came)
 
-    async def _gather(self, seen: Sequence[Seen], sights: Sights) -> None:
-        mails = list({one.head.trace for one in seen})
-        sights.gather(seen, await self._memory.mailboxes.seen(self._mailbox.key, mails))
+    async def _gather(self, seen: Sequence[ChangedMessage], state: PollState) -> None:
+        mails = list({one.message.trace for one in seen})
+        state.gather(seen, await self._mailboxes.seen(self._mailbox.key, mails))
 
-    async def _compare(self, sights: Sights) -> None:
+    async def _compare(self, state: PollState) -> None:
         """Find out what left, in folders that were read again by what was read of them."""
         account = self._mailbox.key
-        for name, news in sights.news.items():
-            if news.again:
-                rows = await self._memory.mailboxes.lying(account, name)
-                seen = sights.relisted(news, rows, self._again.pop(name, []))
-                sights.arrived(seen)
-                await self._gather(seen, sights)
-            elif news.there is not None:
-                rows = await self._memory.mailboxes.lying(account, name)
-                sights.departed(rows, news.there)
+        for name, changes in state.changes.items():
+            if changes.again:
+                rows = await self._mailboxes.lying(account, name)
+                seen = state.relisted(changes, rows, self._again.pop(name, []))
+                state.arrived(seen)
+                await self._gather(seen, state)
+            elif changes.there is not None:
+                rows = await self._mailboxes.lying(account, name)
+                state.departed(rows, changes.there)
 
     # ── deciding ────────────────────────────────────────────────────────────────────────────────
 
-    async def _decide(self, sights: Sights, tally: Tally) -> None:
+    async def _decide(self, state: PollState, summary: RunSummary) -> None:
         """Teach what a person has taught."""
-        await self._compare(sights)
-        views = await self._judge.prove(sights) if sights.open else set()
-        known = await self._judge.known([one.seen.head for one in sights.open])
+        await self._compare(state)
+        views = await self._verifier.prove(state) if state.possible else set()
+        known = await self._verifier.known([one.seen.message for one in state.possible])
         candidates = []
-        for one in sights.open:
-            candidate = await self._judged(one, sights, views, known, tally)
+        for one in state.possible:
+            candidate = await self._judged(one, state, views, known, summary)
             if candidate:
                 candidates.append(candidate)
-        for folder, mails in sights.outside.items():
-            tally.skipped[Why.OUTSIDE] += mails
+        for folder, mails in state.outside.items():
+            summary.skipped[Why.OUTSIDE] += mails
             if mails >= WAVE:
                 self._observer.happened(
                     "import.noticed", account=self._mailbox.key, folder=folder, mails=mails
                 )
-        tally.skipped[Why.NOTHING] += tally.examined - tally.counted() - len(candidates)
+        summary.skipped[Why.NOTHING] += summary.examined - summary.counted() - len(candidates)
         if candidates:
-            tally.add(await self._teach(candidates))
+            summary.add(await self._teach(candidates))
 
-    async def _teach(self, candidates: Sequence[Candidate]) -> Tally:
-        return await self._memory.teacher.teach(candidates, self._source, self._mailbox.actor)
+    async def _teach(self, candidates: Sequence[Candidate]) -> RunSummary:
+        return await self._teacher.teach(candidates, self._source, self._mailbox.actor)
 
     async def _judged(
         self,
-        one: Open,
-        sights: Sights,
+        one: PossibleLesson,
+        state: PollState,
         views: set[str],
         known: Mapping[str, Known],
-        tally: Tally,
+        summary: RunSummary,
     ) -> Candidate | None:
         """Return what a mail teaches, None for nothing; one that fails is parked."""
-        seen, about = one.seen, known.get(one.seen.head.id or "")
+        seen, about = one.seen, known.get(one.seen.message.id or "")
         label: Label | None = None
         try:
-            found = await self._judge.ruled(one, sights, views, about)
+            found = await self._verifier.ruled(one, state, views, about)
             if isinstance(found, Label):
                 label = found
-                candidate = await self._judge.candidate(seen, label, about)
+                candidate = await self._verifier.candidate(seen, label, about)
                 if isinstance(candidate, Candidate):
                     return candidate
                 found = candidate
         except Exception as error:  # noqa: BLE001 - the border around one mail
-            await self._lot.fail(seen.folder, seen.head.key, error, tally, label=label)
+            await self._lot.fail(seen.folder, seen.message.key, error, summary, label=label)
         else:
-            tally.skipped[found] += 1
+            summary.skipped[found] += 1
         return None
 
-    async def _remember(self, sights: Sights) -> None:
+    async def _remember(self, state: PollState) -> None:
         """Write down what was seen; what was not answered is asked for again instead.
 
         Of a folder with young mail it is written down even that nothing happened: its mail was
-        there still when it was not young any more. At our first look that may be any folder.
+        there still when it was not young any more. At our first poll that may be any folder.
         """
         if not self._reader.whole:
             return
-        ends = {name: news.end for name, news in sights.news.items()}
-        if any(news.keys for news in sights.news.values() if news.folder.place is Place.JUNK):
-            ends |= await self._survey.fences(sights, ends)
-        young = self._young if self._survey.looked else sights.cursors
-        there = sights.folders.keys() & sights.cursors.keys() - sights.unread - ends.keys()
+        ends = {name: changes.end for name, changes in state.changes.items()}
+        if any(
+            changes.keys for changes in state.changes.values() if changes.folder.place is Place.JUNK
+        ):
+            ends |= await self._changed_folders.fences(state, ends)
+        young = self._young if self._changed_folders.polled else state.cursors
+        there = state.folders.keys() & state.cursors.keys() - state.unread - ends.keys()
         for name in young.keys() & there:
-            ends[name] = replace(sights.cursors[name], time=self._began)
-        came, left = sights.to_remember()
-        await self._memory.mailboxes.save(self._mailbox.key, list(ends.values()), came, left)
+            ends[name] = replace(state.cursors[name], time=self._began)
+        came, left = state.to_remember()
+        await self._mailboxes.save(self._mailbox.key, list(ends.values()), came, left)
         since = self._began.timestamp()
         self._young = {name: until for name, until in self._young.items() if until > since}
         self._note_young(came)

@@ -18,8 +18,8 @@ from spamd.bayes.fusion import FusionWeights
 from spamd.errors import ConfigError
 from spamd.sample import FactSchema
 from spamd.storage import tables
-from spamd.storage.corpus.blobs import add_gram_changes, decode_floats, encode_floats
-from spamd.storage.corpus.version import Standing
+from spamd.storage.corpus.codec import add_gram_changes, decode_floats, encode_floats
+from spamd.storage.corpus.corpus_version import CorpusVersion
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -29,7 +29,7 @@ GRAMS_EVERY = 64
 10 kB at most, writing 4 MB costs about as much as a lesson."""
 
 
-async def standing(connection: AsyncConnection, *, lock: bool) -> Standing:
+async def version(connection: AsyncConnection, *, lock: bool) -> CorpusVersion:
     """Return where the corpus stands; `lock` makes other writers wait (SQLite's already do).
 
     Raises:
@@ -42,7 +42,7 @@ async def standing(connection: AsyncConnection, *, lock: bool) -> Standing:
     ).first()
     if row is None:
         raise ConfigError("database.url: the database is empty; run: spamd database upgrade")
-    return Standing(
+    return CorpusVersion(
         revision=row.revision,
         generation=row.generation,
         grams_revision=row.grams_revision or 0,

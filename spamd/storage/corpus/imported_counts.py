@@ -1,8 +1,8 @@
-"""Tallies: counts of words that came from another program, without the mails behind them.
+"""Counts of words that came from another program, without the mails behind them.
 
-A tally stands beside the lessons: the tables are the sum of both, so `verify` can recompute them
-and a tally can be taken back as exactly as a lesson. It moves counts and totals only: there is
-nothing in it for classifiers that learn from whole mails. A word counts once for each mail with it.
+They stand beside the lessons: the tables are the sum of both, so `verify` can recompute them, and
+they can be taken back as exactly as a lesson. They move counts and totals only: there is nothing in
+them for classifiers that learn from whole mails. A word counts once for each mail with it.
 """
 
 import zlib
@@ -19,14 +19,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import HAM, HAM_OCCURRENCES, SPAM, SPAM_OCCURRENCES, TokenCounts, Totals
 from spamd.bayes.model import Model
-from spamd.storage.corpus.blobs import BlobError, texts_of, token_ids
+from spamd.storage.corpus.codec import BlobError, texts_of, token_ids
 from spamd.storage.tables import storable, tally
 from spamd.storage.times import from_number, to_number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tally:
-    """One tally.
+class ImportedCounts:
+    """The counts of one file.
 
     digest       identity of the file it came from: the same file counts once
     source       the program it came from
@@ -48,15 +48,15 @@ class Tally:
         """The id of each word, in the order of `words`."""
         return token_ids(texts_of(self.words))
 
-    def without(self, ids: NDArray[np.int64]) -> "Tally":
-        """Return this tally without some tokens."""
+    def without(self, ids: NDArray[np.int64]) -> "ImportedCounts":
+        """Return these counts without some tokens."""
         stays = ~np.isin(self.ids, ids)
         words = tuple(word for word, kept in zip(self.words, stays.tolist(), strict=True) if kept)
         return replace(self, words=words, counts=self.counts[stays])
 
 
-def apply(model: Model, mine: Tally, sign: int) -> None:
-    """Add a tally to a model that has rows for its words (sign 1), or take it back (sign −1)."""
+def apply(model: Model, mine: ImportedCounts, sign: int) -> None:
+    """Add counts to a model that has rows for their words (sign 1), or take them back (sign −1)."""
     rows = model.tokens.find(mine.ids)
     cells = model.tokens.counts(rows).cells
     before = np.count_nonzero(cells[:, SPAM] + cells[:, HAM])
@@ -75,21 +75,23 @@ def apply(model: Model, mine: Tally, sign: int) -> None:
     )
 
 
-async def find(connection: AsyncConnection, digest: bytes) -> Tally | None:
-    """Return a tally, None when there is none of this file."""
+async def find(connection: AsyncConnection, digest: bytes) -> ImportedCounts | None:
+    """Return the counts that a file brought, None when it brought none."""
     row = (await connection.execute(select(tally).where(tally.c.digest == digest))).first()
-    return None if row is None else _tally(row)
+    return None if row is None else _imported_counts(row)
 
 
-async def walk(connection: AsyncConnection) -> AsyncGenerator[Tally]:
-    """Give all tallies, one at a time: each may be large."""
+async def walk(connection: AsyncConnection) -> AsyncGenerator[ImportedCounts]:
+    """Give all imported counts, one file at a time: each may be large."""
     numbers = (await connection.execute(select(tally.c.id).order_by(tally.c.id))).scalars().all()
     for number in numbers:
-        yield _tally((await connection.execute(select(tally).where(tally.c.id == number))).one())
+        yield _imported_counts(
+            (await connection.execute(select(tally).where(tally.c.id == number))).one()
+        )
 
 
-async def write(connection: AsyncConnection, mine: Tally) -> None:
-    """Store a tally; one of the same file gives way."""
+async def write(connection: AsyncConnection, mine: ImportedCounts) -> None:
+    """Store counts in place of those of the same file."""
     await remove(connection, mine.digest)
     last = (await connection.execute(select(func.max(tally.c.id)))).scalar() or 0
     lines = [
@@ -110,18 +112,18 @@ async def write(connection: AsyncConnection, mine: Tally) -> None:
 
 
 async def remove(connection: AsyncConnection, digest: bytes) -> None:
-    """Delete a tally."""
+    """Delete the counts that a file brought."""
     await connection.execute(delete(tally).where(tally.c.digest == digest))
 
 
-def _tally(row: Row[*tuple[Any, ...]]) -> Tally:
+def _imported_counts(row: Row[*tuple[Any, ...]]) -> ImportedCounts:
     try:
         lines = zlib.decompress(row.content).decode().split("\n")
         columns = [line.split(" ", 2) for line in lines if line]
         numbers = [(int(spam), int(ham)) for spam, ham, _ in columns]
     except (zlib.error, ValueError) as error:
-        raise BlobError(f"a stored tally is damaged: {error}") from error
-    return Tally(
+        raise BlobError(f"stored counts are damaged: {error}") from error
+    return ImportedCounts(
         digest=row.digest,
         source=row.source,
         time=from_number(row.time),

@@ -12,7 +12,7 @@ from spamd.bayes.counts import taught
 from spamd.bayes.fusion import ScoreHistory
 from spamd.bayes.learning import Effect
 from spamd.sample import Label
-from spamd.storage.corpus.blobs import (
+from spamd.storage.corpus.codec import (
     BlobError,
     chosen,
     decode_floats,
@@ -29,7 +29,7 @@ JournalRow = Row[*tuple[Any, ...]]
 CHUNK = 500
 """Digests per statement: bind variables are limited, and so is the memory for samples."""
 
-HEAD_COLUMNS = (
+SUMMARY_COLUMNS = (
     lesson.c.digest,
     lesson.c.label,
     lesson.c.source,
@@ -39,7 +39,7 @@ HEAD_COLUMNS = (
     lesson.c.probability_before,
     lesson.c.probability_after,
 )
-COLUMNS = (*HEAD_COLUMNS, lesson.c.step, lesson.c.gram_step, lesson.c.scores, sample.c.content)
+COLUMNS = (*SUMMARY_COLUMNS, lesson.c.step, lesson.c.gram_step, lesson.c.scores, sample.c.content)
 
 
 async def listed(connection: AsyncConnection, selection: Selection) -> list[LessonSummary]:
@@ -52,22 +52,22 @@ async def listed(connection: AsyncConnection, selection: Selection) -> list[Less
     found: list[JournalRow] = []
     for chunk in chunks:
         statement = (
-            select(lesson.c.id, *HEAD_COLUMNS)
+            select(lesson.c.id, *SUMMARY_COLUMNS)
             .where(*chunk)
             .order_by(lesson.c.id.desc())
             .limit(selection.newest)
         )
         found += (await connection.execute(statement)).all()
     found.sort(key=lambda row: row.id)
-    return [_head(row) for row in found[-(selection.newest or 0) :]]
+    return [_summary(row) for row in found[-(selection.newest or 0) :]]
 
 
 async def latest(connection: AsyncConnection, number: int) -> list[LessonSummary]:
     """Return the lessons given last, the newest first, also when they were rehearsed since."""
     statement = (
-        select(*HEAD_COLUMNS).order_by(lesson.c.time.desc(), lesson.c.id.desc()).limit(number)
+        select(*SUMMARY_COLUMNS).order_by(lesson.c.time.desc(), lesson.c.id.desc()).limit(number)
     )
-    return [_head(row) for row in await connection.execute(statement)]
+    return [_summary(row) for row in await connection.execute(statement)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ def _row(number: int, each: Lesson) -> dict[str, object]:
     }
 
 
-def _head(row: JournalRow) -> LessonSummary:
+def _summary(row: JournalRow) -> LessonSummary:
     return LessonSummary(
         digest=row.digest,
         label=Label(row.label),

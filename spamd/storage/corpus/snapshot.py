@@ -28,9 +28,9 @@ from spamd.bayes.factcounts import FactCounts
 from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import FactSchema
-from spamd.storage.corpus import corpus_tables, tokens
-from spamd.storage.corpus.blobs import add_gram_changes, decode_ids
-from spamd.storage.corpus.version import Standing
+from spamd.storage.corpus import corpus_tables, token_table
+from spamd.storage.corpus.codec import add_gram_changes, decode_ids
+from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.engine import Database, give_memory_back
 from spamd.storage.tables import change
 
@@ -43,7 +43,7 @@ class Update:
     grams         the differences of the gram table as blobs, or the whole table
     """
 
-    standing: Standing
+    version: CorpusVersion
     ids: NDArray[np.int64]
     counts: TokenCounts
     facts: FactCounts
@@ -57,7 +57,7 @@ class Snapshot:
     def __init__(self, schema: FactSchema, options: BayesOptions) -> None:
         """Begin with a model that was taught nothing; it belongs to no revision."""
         self.model = Model.empty(schema, options)
-        self.standing: Standing | None = None
+        self.version: CorpusVersion | None = None
         self._schema = schema
         self._options = options
         self._one_at_a_time = asyncio.Lock()
@@ -65,7 +65,7 @@ class Snapshot:
     @property
     def loaded(self) -> bool:
         """Whether the model was read from the database at least once."""
-        return self.standing is not None
+        return self.version is not None
 
     async def refresh(self, database: Database) -> bool:
         """Bring the model to the database's revision; return whether anything changed.
@@ -74,13 +74,13 @@ class Snapshot:
             StorageUnavailable: the model stays as it was.
         """
         async with self._one_at_a_time, database.reading() as connection:
-            standing = await corpus_tables.standing(connection, lock=False)
-            return await self._follow(connection, standing)
+            version = await corpus_tables.version(connection, lock=False)
+            return await self._follow(connection, version)
 
-    async def follow(self, connection: AsyncConnection, standing: Standing) -> None:
-        """Bring the model to `standing`, the one that `connection` sees."""
+    async def follow(self, connection: AsyncConnection, version: CorpusVersion) -> None:
+        """Bring the model to `version`, the one that `connection` sees."""
         async with self._one_at_a_time:
-            await self._follow(connection, standing)
+            await self._follow(connection, version)
 
     async def adopt(self, update: Update, *, grow: bool) -> None:
         """Take over what this process has just committed, unless a refresh was quicker.
@@ -89,41 +89,41 @@ class Snapshot:
         so that a single lesson does not copy the whole table.
         """
         async with self._one_at_a_time:
-            mine, theirs = self.standing, update.standing
+            mine, theirs = self.version, update.version
             if not mine or (mine.generation, mine.revision + 1) != theirs.at:
                 return
             if grow or self._stays(update):
                 await self._apply(update)
 
-    async def _follow(self, connection: AsyncConnection, standing: Standing) -> bool:
-        mine = self.standing
-        if mine and mine.at == standing.at:
+    async def _follow(self, connection: AsyncConnection, version: CorpusVersion) -> bool:
+        mine = self.version
+        if mine and mine.at == version.at:
             return False
-        update = await self._changes(connection, standing)
+        update = await self._changes(connection, version)
         if update is None:
-            await self._load(connection, standing)
+            await self._load(connection, version)
         else:
             await self._apply(update)
         return True
 
-    async def _load(self, connection: AsyncConnection, standing: Standing) -> None:
-        table = await tokens.load(connection)
+    async def _load(self, connection: AsyncConnection, version: CorpusVersion) -> None:
+        table = await token_table.load(connection)
         model = Model(
             tokens=table,
-            totals=standing.totals,
+            totals=version.totals,
             facts=await corpus_tables.facts(connection, self._schema),
             grams=await corpus_tables.grams(connection),
             history=ScoreHistory(self._options.fusion.window),
             fusion=await corpus_tables.fusion(connection),
             options=self._options,
         )
-        self.model, self.standing = model, standing
+        self.model, self.version = model, version
         await give_memory_back(connection)
 
-    async def _changes(self, connection: AsyncConnection, standing: Standing) -> Update | None:
+    async def _changes(self, connection: AsyncConnection, version: CorpusVersion) -> Update | None:
         """Return what changed since our revision, None when that can't be told any more."""
-        mine = self.standing
-        if mine is None or mine.generation != standing.generation:
+        mine = self.version
+        if mine is None or mine.generation != version.generation:
             return None
         since = (
             await connection.execute(
@@ -132,18 +132,18 @@ class Snapshot:
                 .order_by(change.c.revision)
             )
         ).all()
-        if len(since) != standing.revision - mine.revision:
+        if len(since) != version.revision - mine.revision:
             return None
         ids = distinct(decode_ids(row.tokens) for row in since)
-        rows = await tokens.load(connection, ids)
+        rows = await token_table.load(connection, ids)
         return Update(
-            standing=standing,
+            version=version,
             ids=ids,
             counts=rows.counts(rows.find(ids)),
             facts=await corpus_tables.facts(connection, self._schema),
             fusion=await corpus_tables.fusion(connection),
             grams=await corpus_tables.grams(connection)
-            if standing.grams_revision > mine.revision
+            if version.grams_revision > mine.revision
             else [row.grams for row in since],
         )
 
@@ -159,7 +159,7 @@ class Snapshot:
             table = await asyncio.to_thread(_grown, table, update, alive)
         model = self.model
         model.tokens = table
-        model.totals = update.standing.totals
+        model.totals = update.version.totals
         model.facts = update.facts
         model.fusion = update.fusion
         if isinstance(update.grams, list):
@@ -167,7 +167,7 @@ class Snapshot:
                 add_gram_changes(model.grams, blob)
         else:
             model.grams = update.grams
-        self.standing = update.standing
+        self.version = update.version
 
 
 def _grown(table: TokenTable, update: Update, alive: NDArray[np.bool_]) -> TokenTable:

@@ -31,11 +31,11 @@ from spamd.bayes.model import BayesOptions, Model
 from spamd.ports import Clock
 from spamd.sample import FactSchema
 from spamd.storage import mailboxes, tables
-from spamd.storage.corpus import corpus_tables, imported_counts, journal, tokens
-from spamd.storage.corpus.blobs import encode_gram_changes, encode_ids
-from spamd.storage.corpus.imported_counts import Tally
+from spamd.storage.corpus import corpus_tables, imported_counts, journal, token_table
+from spamd.storage.corpus.codec import encode_gram_changes, encode_ids
+from spamd.storage.corpus.corpus_version import CorpusVersion
+from spamd.storage.corpus.imported_counts import ImportedCounts
 from spamd.storage.corpus.snapshot import Snapshot, Update
-from spamd.storage.corpus.version import Standing
 from spamd.storage.engine import Database
 from spamd.storage.times import to_number
 from spamd.training.ports import Lesson, LessonSummary, Selection
@@ -61,7 +61,7 @@ class Kept:
     fusion: FusionWeights
 
 
-class Resident:
+class ModelCache:
     """What a process keeps in memory between its units of work.
 
     kept        taken out while a transaction changes it, so that one that fails leaves nothing
@@ -82,17 +82,17 @@ class Resident:
 class SqlUnitOfWork:
     """One transaction on what was taught."""
 
-    def __init__(self, database: Database, resident: Resident, clock: Clock) -> None:
+    def __init__(self, database: Database, cache: ModelCache, clock: Clock) -> None:
         self._database = database
-        self._resident = resident
+        self._cache = cache
         self._clock = clock
 
     async def __aenter__(self) -> Self:
         """Wait for other writers, then begin."""
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._resident.turn)
+            await stack.enter_async_context(self._cache.turn)
             self._connection = await stack.enter_async_context(self._database.writing())
-            self._standing = await corpus_tables.standing(self._connection, lock=True)
+            self._version = await corpus_tables.version(self._connection, lock=True)
             self._stack = stack.pop_all()
         return self
 
@@ -117,20 +117,20 @@ class SqlUnitOfWork:
 
     async def model(self, ids: NDArray[np.int64]) -> Model:
         """Return a model of its own that knows these tokens (distinct, any order) and no others."""
-        resident = self._resident
-        resident.asked_for += len(ids)
-        loaded = resident.snapshot.loaded
-        cost = GROWTH_COST * len(ids) if loaded else LOOKUP_COST * resident.asked_for
-        self._bulk = cost >= self._standing.totals.vocabulary
+        cache = self._cache
+        cache.asked_for += len(ids)
+        loaded = cache.snapshot.loaded
+        cost = GROWTH_COST * len(ids) if loaded else LOOKUP_COST * cache.asked_for
+        self._bulk = cost >= self._version.totals.vocabulary
         kept = await self._kept()
         self._model = model = Model(
             tokens=await self._tokens(ids),
-            totals=self._standing.totals,
+            totals=self._version.totals,
             facts=kept.facts,
             grams=kept.grams,
             history=kept.history,
             fusion=kept.fusion,
-            options=self._resident.options,
+            options=self._cache.options,
         )
         self._before = _Before(
             cells=_cells(model.tokens),
@@ -161,7 +161,7 @@ class SqlUnitOfWork:
         steps += [(each.sample.grams, -each.effect.gram_step) for each in taken_back]
         await self._write(steps)
 
-    async def add_tally(self, mine: Tally) -> bool:
+    async def add_imported_counts(self, mine: ImportedCounts) -> bool:
         """Add counts of another program and commit; False when they are there already."""
         if await imported_counts.find(self._connection, mine.digest):
             return False
@@ -170,7 +170,7 @@ class SqlUnitOfWork:
         await self._write([])
         return True
 
-    async def take_back_tally(self, digest: bytes) -> bool:
+    async def take_back_imported_counts(self, digest: bytes) -> bool:
         """Take counts of another program back and commit; False when there are none."""
         mine = await imported_counts.find(self._connection, digest)
         if mine is None:
@@ -190,21 +190,19 @@ class SqlUnitOfWork:
         await corpus_tables.add_totals(connection, before.totals, model.totals)
         if model.fusion is not before.fusion:
             await corpus_tables.write_fusion(connection, model.fusion)
-        standing = replace(
-            self._standing, revision=self._standing.revision + 1, totals=model.totals
-        )
-        changes = await self._write_change(standing.revision, touched, steps)
+        version = replace(self._version, revision=self._version.revision + 1, totals=model.totals)
+        changes = await self._write_change(version.revision, touched, steps)
         await connection.commit()
-        self._resident.kept = Kept(
-            at=standing.at,
+        self._cache.kept = Kept(
+            at=version.at,
             facts=model.facts,
             grams=model.grams,
             history=model.history,
             fusion=model.fusion,
         )
-        await self._resident.snapshot.adopt(
+        await self._cache.snapshot.adopt(
             Update(
-                standing=standing,
+                version=version,
                 ids=model.tokens.ids[touched],
                 counts=TokenCounts.of_cells(cells[touched]),
                 facts=model.facts.copy(),
@@ -215,34 +213,36 @@ class SqlUnitOfWork:
         )
 
     async def _tokens(self, ids: NDArray[np.int64]) -> TokenTable:
-        snapshot = self._resident.snapshot
+        snapshot = self._cache.snapshot
         if self._bulk:
-            await snapshot.follow(self._connection, self._standing)
-        if snapshot.standing and snapshot.standing.at == self._standing.at:
+            await snapshot.follow(self._connection, self._version)
+        if snapshot.version and snapshot.version.at == self._version.at:
             known = snapshot.model.tokens
         else:
-            known = await tokens.load(self._connection, ids)
+            known = await token_table.load(self._connection, ids)
         return TokenTable(ids, known.counts(known.find(ids)))
 
     async def _kept(self) -> Kept:
-        resident, connection, at = self._resident, self._connection, self._standing.at
-        kept, resident.kept = resident.kept, None
+        cache, connection, at = self._cache, self._connection, self._version.at
+        kept, cache.kept = cache.kept, None
         if kept and kept.at == at:
             return kept
         return Kept(
             at=at,
-            facts=await corpus_tables.facts(connection, resident.schema),
+            facts=await corpus_tables.facts(connection, cache.schema),
             grams=await corpus_tables.grams(connection),
-            history=await journal.history(connection, resident.options.fusion.window),
+            history=await journal.history(connection, cache.options.fusion.window),
             fusion=await corpus_tables.fusion(connection),
         )
 
     async def _write_tokens(self, cells: NDArray[np.int32], touched: NDArray[np.bool_]) -> None:
         ids = self._model.tokens.ids
         gone = touched & (cells[:, SPAM] + cells[:, HAM] == 0)
-        await tokens.remove(self._connection, ids[gone])
+        await token_table.remove(self._connection, ids[gone])
         stays = touched & ~gone
-        await tokens.change(self._connection, ids[stays], cells[stays] - self._before.cells[stays])
+        await token_table.change(
+            self._connection, ids[stays], cells[stays] - self._before.cells[stays]
+        )
 
     async def _write_change(
         self,
@@ -256,7 +256,7 @@ class SqlUnitOfWork:
         """
         connection, model, change = self._connection, self._model, tables.change
         now = to_number(self._clock.now())
-        written = self._standing.grams_revision
+        written = self._version.grams_revision
         if max(len(steps), revision - written) >= corpus_tables.GRAMS_EVERY:
             changes = b""
             await corpus_tables.write_grams(connection, model.grams, revision)
@@ -277,16 +277,16 @@ class SqlUnitOfWork:
 
 async def load_model(
     connection: AsyncConnection,
-    standing: Standing,
+    version: CorpusVersion,
     ids: NDArray[np.int64],
     schema: FactSchema,
     options: BayesOptions,
 ) -> Model:
     """Return a model that knows these tokens only; its history is empty."""
-    known = await tokens.load(connection, ids)
+    known = await token_table.load(connection, ids)
     return Model(
         tokens=TokenTable(ids, known.counts(known.find(ids))),
-        totals=standing.totals,
+        totals=version.totals,
         facts=await corpus_tables.facts(connection, schema),
         grams=await corpus_tables.grams(connection),
         history=ScoreHistory(options.fusion.window),

@@ -1,7 +1,7 @@
 """Lets go of what is too old: scans, changes, accounts nobody watches, mail given up, held lessons.
 
 Everything goes in small batches, each a transaction of its own, so that other writers get their
-turn. Of an account that nobody watches any more first the cursors go: when it comes back, the look
+turn. Of an account that nobody watches any more first the cursors go: when it comes back, the poll
 at it is a first one, which teaches nothing, so no old mail is ever taken for new. What an account
 that is watched holds stays, however old its mail is.
 """
@@ -51,10 +51,10 @@ async def expire(database: Database, clock: Clock, ages: Ages, *, dry_run: bool)
     """Let go of what is older than `ages` say, or only count it."""
     old = _Old(database, clock, dry_run=dry_run)
     async with database.reading() as connection:
-        standing = await corpus_tables.standing(connection, lock=False)
+        version = await corpus_tables.version(connection, lock=False)
     left = account.c.watched < old.before(days=ages.seen_days)
     names = select(account.c.name).where(left)
-    folded = change.c.revision <= standing.grams_revision
+    folded = change.c.revision <= version.grams_revision
     unused = change.c.time < old.before(hours=ages.changes_hours)
     given_up = parked.c.attempts >= ages.attempts
     await old.remove(cursor, cursor.c.account.in_(names))

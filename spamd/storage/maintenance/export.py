@@ -13,7 +13,7 @@ scored again. Into a database that holds lessons already an import adds: a mail 
 keeps its lesson. A line that can't be read is skipped, counted and named; a file that ends early is
 imported as far as it goes, and said to be incomplete.
 
-Exports of other programs are recognised and added as tallies (`foreign`).
+Exports of other programs are recognised and added as `ImportedCounts` (`foreign_exports`).
 """
 
 import base64
@@ -37,13 +37,13 @@ from spamd.message.identity import DIGEST_BYTES
 from spamd.ports import Clock
 from spamd.sample import Label, Sample
 from spamd.storage.corpus import imported_counts, journal
-from spamd.storage.corpus.blobs import texts_of, token_ids
-from spamd.storage.corpus.imported_counts import Tally
+from spamd.storage.corpus.codec import texts_of, token_ids
+from spamd.storage.corpus.imported_counts import ImportedCounts
 from spamd.storage.corpus.unit_of_work import SqlUnitOfWork
 from spamd.storage.engine import Database
 from spamd.storage.files import new_file
-from spamd.storage.maintenance import foreign
-from spamd.storage.maintenance.foreign import FormatError
+from spamd.storage.maintenance import foreign_exports
+from spamd.storage.maintenance.foreign_exports import FormatError
 from spamd.storage.maintenance.verify import replay
 from spamd.training.ports import Lesson, Selection
 
@@ -57,7 +57,7 @@ __all__ = [
     "take_back_file",
 ]
 
-HEAD = {"spamd": "journal", "version": 1}
+HEADER = {"spamd": "journal", "version": 1}
 
 BATCH = 500
 """Lessons per transaction of an import."""
@@ -72,7 +72,7 @@ class Imported:
 
     faults     one sentence for each line that was skipped, the first few
     complete   whether the end of the file was there
-    tallies    programs whose counts were added, or taken back
+    programs   programs whose counts were added, or taken back
     """
 
     learned: int
@@ -80,7 +80,7 @@ class Imported:
     skipped: int
     faults: tuple[str, ...]
     complete: bool
-    tallies: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
 
 
 async def export(database: Database, out: TextIO) -> int:
@@ -102,12 +102,12 @@ async def export(database: Database, out: TextIO) -> int:
 
 async def _exported(database: Database) -> AsyncGenerator[tuple[list[str], int]]:
     """Yield the lines of an export but the last, some at a time, and the lessons they hold."""
-    yield [json.dumps(HEAD) + "\n"], 0
+    yield [json.dumps(HEADER) + "\n"], 0
     async with database.reading() as connection:
         async for lessons in journal.walk(connection):
             yield [_line(_to_json(lesson)) for lesson in lessons], len(lessons)
-        async for tally in imported_counts.walk(connection):
-            yield [_line({"tally": _tally_to_json(tally)})], 0
+        async for counts in imported_counts.walk(connection):
+            yield [_line({"tally": _counts_to_json(counts)})], 0
 
 
 def _line(value: dict[str, object]) -> str:
@@ -134,13 +134,13 @@ async def import_file(
         FormatError: no program that we know wrote it, or it holds no words.
     """
     with _binary(path) as binary:
-        start = binary.read(len(foreign.RSPAMD_JSON))
-    if start.startswith(b"{") and start != foreign.RSPAMD_JSON:
+        start = binary.read(len(foreign_exports.RSPAMD_JSON))
+    if start.startswith(b"{") and start != foreign_exports.RSPAMD_JSON:
         with _opened(path) as lines:
             return await import_lines(unit_of_work, lines)
     mine = _foreign(path, clock)
     async with unit_of_work() as work:
-        added = await work.add_tally(mine)
+        added = await work.add_imported_counts(mine)
     mails = mine.spam + mine.ham
     return Imported(
         learned=mails if added else 0,
@@ -148,7 +148,7 @@ async def import_file(
         skipped=0,
         faults=(),
         complete=True,
-        tallies=(mine.source,) if added else (),
+        programs=(mine.source,) if added else (),
     )
 
 
@@ -162,14 +162,14 @@ async def take_back_file(
     """
     mine = _foreign(path, clock)
     async with unit_of_work() as work:
-        done = await work.take_back_tally(mine.digest)
+        done = await work.take_back_imported_counts(mine.digest)
     programs = (mine.source,) if done else ()
-    return Imported(learned=0, known=0, skipped=0, faults=(), complete=True, tallies=programs)
+    return Imported(learned=0, known=0, skipped=0, faults=(), complete=True, programs=programs)
 
 
-def _foreign(path: Path, clock: Clock) -> Tally:
+def _foreign(path: Path, clock: Clock) -> ImportedCounts:
     with _binary(path) as binary:
-        return foreign.read(binary.read(), clock.now())
+        return foreign_exports.read(binary.read(), clock.now())
 
 
 async def import_lines(unit_of_work: Callable[[], SqlUnitOfWork], lines: TextIO) -> Imported:
@@ -185,17 +185,17 @@ async def import_lines(unit_of_work: Callable[[], SqlUnitOfWork], lines: TextIO)
         learned += fresh
         known += len(batch) - fresh
     added = []
-    for tally in reader.tallies:
+    for counts in reader.imported:
         async with unit_of_work() as work:
-            if await work.add_tally(tally):
-                added.append(tally.source)
+            if await work.add_imported_counts(counts):
+                added.append(counts.source)
     return Imported(
         learned=learned,
         known=known,
         skipped=reader.skipped,
         faults=tuple(reader.faults),
         complete=reader.complete,
-        tallies=tuple(added),
+        programs=tuple(added),
     )
 
 
@@ -204,8 +204,8 @@ async def _add(unit_of_work: Callable[[], SqlUnitOfWork], batch: list[Lesson]) -
     lessons = {lesson.digest: lesson for lesson in batch}
     async with unit_of_work() as work:
         known = await work.listed(Selection(digests=tuple(lessons)))
-        for head in known:
-            del lessons[head.digest]
+        for summary in known:
+            del lessons[summary.digest]
         fresh = list(lessons.values())
         if fresh:
             model = await work.model(distinct(lesson.sample.ids for lesson in fresh))
@@ -222,7 +222,7 @@ class _Reader:
         self.skipped = 0
         self.faults: list[str] = []
         self.complete = False
-        self.tallies: list[Tally] = []
+        self.imported: list[ImportedCounts] = []
 
     def batches(self) -> Iterator[list[Lesson]]:
         """Give the lessons, some hundreds at a time."""
@@ -237,11 +237,11 @@ class _Reader:
 
     def _lessons(self) -> Iterator[Lesson]:
         try:
-            head = json.loads(self._lines.readline())
+            header = json.loads(self._lines.readline())
         except ValueError as error:
             raise FormatError("this is no export of spamd: its first line is no JSON") from error
-        if head != HEAD:
-            raise FormatError(f"this is no export of spamd that this version knows: {head}")
+        if header != HEADER:
+            raise FormatError(f"this is no export of spamd that this version knows: {header}")
         number = 0
         for line_number, line in enumerate(_up_to_the_end(self._lines), start=2):
             try:
@@ -250,7 +250,7 @@ class _Reader:
                     self.complete = row["lessons"] == number + self.skipped
                     return
                 if row.keys() == {"tally"}:
-                    self.tallies.append(_tally_from_json(row["tally"]))
+                    self.imported.append(_counts_from_json(row["tally"]))
                     continue
                 lesson = _from_json(row)
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -349,26 +349,26 @@ def _effect_from_json(row: dict[str, Any]) -> Effect:
     return effect
 
 
-def _tally_to_json(tally: Tally) -> dict[str, object]:
+def _counts_to_json(counts: ImportedCounts) -> dict[str, object]:
     return {
-        "digest": tally.digest.hex(),
-        "source": tally.source,
-        "time": tally.time.isoformat(),
-        "spam": tally.spam,
-        "ham": tally.ham,
+        "digest": counts.digest.hex(),
+        "source": counts.source,
+        "time": counts.time.isoformat(),
+        "spam": counts.spam,
+        "ham": counts.ham,
         "words": [
             [word, spam, ham]
-            for word, (spam, ham) in zip(tally.words, tally.counts.tolist(), strict=True)
+            for word, (spam, ham) in zip(counts.words, counts.counts.tolist(), strict=True)
         ],
     }
 
 
-def _tally_from_json(row: dict[str, Any]) -> Tally:
+def _counts_from_json(row: dict[str, Any]) -> ImportedCounts:
     words = tuple(str(word) for word, _, _ in row["words"])
     counts = np.array([[spam, ham] for _, spam, ham in row["words"]], np.int32).reshape(-1, 2)
     if len(set(words)) != len(words) or (counts < 0).any():
         raise FormatError("a word stands there twice, or has a count below zero")
-    return Tally(
+    return ImportedCounts(
         digest=bytes.fromhex(row["digest"]),
         source=str(row["source"]),
         time=datetime.fromisoformat(row["time"]),

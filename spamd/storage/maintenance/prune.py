@@ -22,9 +22,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.bayes.counts import TokenTable
 from spamd.ports import Clock
 from spamd.sample import Label
-from spamd.storage.corpus import corpus_tables, imported_counts, journal, tokens
-from spamd.storage.corpus.blobs import chosen, encode_ids, encode_sample
-from spamd.storage.corpus.version import Standing
+from spamd.storage.corpus import corpus_tables, imported_counts, journal, token_table
+from spamd.storage.corpus.codec import chosen, encode_ids, encode_sample
+from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.engine import Database
 from spamd.storage.tables import change, lesson, sample
 from spamd.storage.times import to_number
@@ -74,18 +74,18 @@ async def prune(
 ) -> Pruned:
     """Let go of old rare words, or only count them."""
     async with database.reading() if dry_run else database.writing() as connection:
-        standing = await corpus_tables.standing(connection, lock=not dry_run)
-        table = await tokens.load(connection)
+        version = await corpus_tables.version(connection, lock=not dry_run)
+        table = await token_table.load(connection)
         doomed, spared = _doomed(table, await _last_seen(connection, table), options)
         if dry_run or not len(doomed):
             lessons = await _count_lessons(connection, doomed)
         else:
-            lessons, totals = await _shrink(connection, doomed, standing)
-            await tokens.remove(connection, doomed)
-            await corpus_tables.add_totals(connection, standing.totals, totals.totals)
+            lessons, totals = await _shrink(connection, doomed, version)
+            await token_table.remove(connection, doomed)
+            await corpus_tables.add_totals(connection, version.totals, totals.totals)
             await connection.execute(
                 insert(change).values(
-                    revision=standing.revision + 1,
+                    revision=version.revision + 1,
                     time=to_number(clock.now()),
                     tokens=encode_ids(doomed),
                     grams=b"",
@@ -107,9 +107,9 @@ async def _last_seen(connection: AsyncConnection, table: TokenTable) -> NDArray[
             rows = table.find(each.sample.ids)
             rows = rows[rows >= 0]
             seen[rows] = np.maximum(seen[rows], to_number(each.time))
-    async for tally in imported_counts.walk(connection):
-        rows = table.find(tally.ids)
-        seen[rows] = np.maximum(seen[rows], to_number(tally.time))
+    async for imported in imported_counts.walk(connection):
+        rows = table.find(imported.ids)
+        seen[rows] = np.maximum(seen[rows], to_number(imported.time))
     return seen
 
 
@@ -138,11 +138,11 @@ async def _count_lessons(connection: AsyncConnection, doomed: NDArray[np.int64])
 
 
 async def _shrink(
-    connection: AsyncConnection, doomed: NDArray[np.int64], standing: Standing
-) -> tuple[int, Standing]:
+    connection: AsyncConnection, doomed: NDArray[np.int64], version: CorpusVersion
+) -> tuple[int, CorpusVersion]:
     """Take tokens out of the samples; return how many lessons held any, and the new totals."""
     number = 0
-    totals = replace(standing.totals, vocabulary=standing.totals.vocabulary - len(doomed))
+    totals = replace(version.totals, vocabulary=version.totals.vocabulary - len(doomed))
     async for lessons in journal.walk(connection):
         for each in lessons:
             gone = np.isin(each.sample.ids, doomed)
@@ -155,16 +155,16 @@ async def _shrink(
             else:
                 totals = replace(totals, ham_occurrences=totals.ham_occurrences - lost)
             await _rewrite(connection, each, ~gone)
-    async for tally in imported_counts.walk(connection):
-        left = tally.without(doomed)
-        spam, ham = tally.counts.sum(axis=0) - left.counts.sum(axis=0)
+    async for imported in imported_counts.walk(connection):
+        left = imported.without(doomed)
+        spam, ham = imported.counts.sum(axis=0) - left.counts.sum(axis=0)
         totals = replace(
             totals,
             spam_occurrences=totals.spam_occurrences - int(spam),
             ham_occurrences=totals.ham_occurrences - int(ham),
         )
         await imported_counts.write(connection, left)
-    return number, replace(standing, totals=totals)
+    return number, replace(version, totals=totals)
 
 
 async def _rewrite(connection: AsyncConnection, each: Lesson, stays: NDArray[np.bool_]) -> None:

@@ -44,7 +44,7 @@ async def reset(database: Database, clock: Clock, folder: Path) -> Path:
         copy = folder / f"spamd-{mark}.jsonl.gz"
         await export_file(database, copy)
     async with database.writing() as connection:
-        await corpus_tables.standing(connection, lock=True)
+        await corpus_tables.version(connection, lock=True)
         for table in (sample, lesson, tally, token, fact, change, grams, fusion):
             await connection.execute(delete(table))
         await connection.execute(

@@ -1,8 +1,8 @@
 """`spamd database verify`: recompute everything from the journal and hold it against the tables.
 
-The counts, totals, facts and weights are sums over the lessons in force (the counts also over the
-tallies of other programs). Each is added to an empty model as it was learned then; what comes out
-must be what is stored, number for number. Token ids are recomputed from the stored texts on the
+The counts, totals, facts and weights are sums over the lessons in force (the counts also over those
+imported from other programs). Each is added to an empty model as it was learned then; what comes
+out must be what is stored, number for number. Token ids are recomputed from the stored texts on the
 way, so a word whose id no longer fits its text shows up too.
 """
 
@@ -16,7 +16,7 @@ from spamd.bayes.counts import TokenCounts, TokenTable, distinct
 from spamd.bayes.learning import restore
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import FactSchema
-from spamd.storage.corpus import corpus_tables, imported_counts, journal, tokens
+from spamd.storage.corpus import corpus_tables, imported_counts, journal, token_table
 from spamd.storage.engine import Database
 from spamd.training.ports import Lesson
 
@@ -39,7 +39,7 @@ async def verify(database: Database, schema: FactSchema) -> Findings:
     async with database.reading() as connection:
         if database.is_sqlite:
             faults += await _file_faults(connection)
-        standing = await corpus_tables.standing(connection, lock=False)
+        version = await corpus_tables.version(connection, lock=False)
         damaged: list[bytes] = []
         model = Model.empty(schema, BayesOptions())
         lessons = 0
@@ -47,14 +47,14 @@ async def verify(database: Database, schema: FactSchema) -> Findings:
             lessons += len(some)
             faults += _collisions(some)
             replay(model, some)
-        async for tally in imported_counts.walk(connection):
-            known(model, tally.ids)
-            imported_counts.apply(model, tally, 1)
+        async for imported in imported_counts.walk(connection):
+            known(model, imported.ids)
+            imported_counts.apply(model, imported, 1)
         faults += [f"the sample of lesson {digest.hex()} can't be read" for digest in damaged]
-        table = await tokens.load(connection)
+        table = await token_table.load(connection)
         faults += _token_faults(table, model.tokens)
-        if standing.totals != model.totals:
-            faults.append(f"the totals are {standing.totals}, the journal says {model.totals}")
+        if version.totals != model.totals:
+            faults.append(f"the totals are {version.totals}, the journal says {model.totals}")
         if await corpus_tables.facts(connection, schema) != model.facts:
             faults.append("the counts of the facts are not those of the journal")
         if not np.array_equal(await corpus_tables.grams(connection), model.grams):

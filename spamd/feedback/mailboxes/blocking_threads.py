@@ -1,8 +1,8 @@
 """Threads for work that blocks and may never return: a mail server, a file system gone away.
 
 The pools of `asyncio` and `concurrent.futures` wait for their threads when a process ends, so one
-call that hangs keeps the process alive. A call of `Hands` is waited for `LEAVE_S` at most once it
-was given up, and keeps nothing alive. The pool that mail is scanned in stays free of it as well.
+call that hangs keeps the process alive. Here a call that was given up is waited for `LEAVE_S` at
+most, and keeps nothing alive. The pool that mail is scanned in stays free of it as well.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ LEAVE_S = 2.0
 """How long a call that was given up may take to end."""
 
 
-class Hands:
+class BlockingThreads:
     """Threads that make calls; one thread makes them one after the other.
 
     Args:

@@ -4,7 +4,7 @@ One codec for lessons, scans and held lessons. A sample is kept as its words, an
 places in them, so pairs cost a few bytes each and ids are recomputed from the text when it is read:
 a stored text and its id can't disagree. decode ∘ encode = id.
 
-    head     version, width of a place, how many of each array follow
+    header   version, width of a place, how many of each array follow
     packed   zlib of: length of each word, first and second word of each token (as differences, in
              the order of the words), occurrences, kinds, facts, and the words without separators
     grams    sorted hashes as differences of 3 bytes each (4 where one does not fit); hashes do not
@@ -27,7 +27,7 @@ from spamd.message.tokens.hashing import pair_ids, word_ids
 from spamd.sample import Sample
 
 VERSION = 1
-HEAD = Struct("<BBBBHHIII")
+HEADER = Struct("<BBBBHHIII")
 """version, bytes of a place, bytes of a gram, discrete facts, continuous facts, unused, words,
 tokens, bytes of the packed part."""
 
@@ -50,7 +50,7 @@ class BlobError(ValueError):
     """A blob was not written by us, or is damaged."""
 
 
-class Packed(Texts):
+class PackedTexts(Texts):
     """Texts as they are stored, with their sample, and taken apart when somebody asks for one.
 
     So what came from the database, or was packed by another process, is not packed again.
@@ -64,7 +64,7 @@ class Packed(Texts):
             super().__init__(texts.words, texts.first, texts.second)
 
     def __len__(self) -> int:
-        tokens: int = HEAD.unpack_from(self.content)[7]
+        tokens: int = HEADER.unpack_from(self.content)[7]
         return tokens
 
     def __getattr__(self, name: str) -> object:
@@ -75,18 +75,18 @@ class Packed(Texts):
         super().__init__(texts.words, texts.first, texts.second)
         return getattr(self, name)
 
-    def __reduce__(self) -> tuple[type["Packed"], tuple[bytes]]:
-        return Packed, (self.content,)
+    def __reduce__(self) -> tuple[type["PackedTexts"], tuple[bytes]]:
+        return PackedTexts, (self.content,)
 
 
 def pack(features: Features) -> Features:
     """Return the same features with their texts packed, which is most of the work of storing."""
-    return replace(features, texts=Packed(encode_sample(features.sample, features.texts)))
+    return replace(features, texts=PackedTexts(encode_sample(features.sample, features.texts)))
 
 
 def encode_sample(sample: Sample, texts: Texts) -> bytes:
     """Return a sample and the texts of its tokens as bytes."""
-    if isinstance(texts, Packed):
+    if isinstance(texts, PackedTexts):
         return texts.content
     # a text names a word as often as it comes; one place for each is enough
     distinct = {word: place for place, word in enumerate(dict.fromkeys(texts.words))}
@@ -115,11 +115,11 @@ def encode_sample(sample: Sample, texts: Texts) -> bytes:
     )
     grams = _steps(sample.grams).astype("<u4")
     gram_width = 3 if len(grams) == 0 or int(grams.max()) < 1 << 24 else 4
-    head = HEAD.pack(
+    header = HEADER.pack(
         VERSION, width, gram_width, len(sample.discrete), len(sample.continuous), 0,
         len(distinct), len(sample.ids), len(packed),
     )  # fmt: skip
-    return head + packed + grams.view(np.uint8).reshape(-1, 4)[:, :gram_width].tobytes()
+    return header + packed + grams.view(np.uint8).reshape(-1, 4)[:, :gram_width].tobytes()
 
 
 def decode_sample(blob: bytes) -> tuple[Sample, Texts]:
@@ -132,14 +132,14 @@ def decode_sample(blob: bytes) -> tuple[Sample, Texts]:
         sample, texts = _decode(blob)
     except (zlib.error, ValueError, IndexError, OverflowError) as error:
         raise BlobError(f"a stored sample is damaged: {error}") from error
-    return sample, Packed(blob, texts)
+    return sample, PackedTexts(blob, texts)
 
 
 def _decode(blob: bytes) -> tuple[Sample, Texts]:
-    if len(blob) < HEAD.size or blob[0] != VERSION:
+    if len(blob) < HEADER.size or blob[0] != VERSION:
         raise BlobError("a stored sample has a form that this version doesn't know")
-    _, width, gram_width, discrete, continuous, _, words, tokens, size = HEAD.unpack_from(blob)
-    packed = _Reader(zlib.decompress(blob[HEAD.size : HEAD.size + size]))
+    _, width, gram_width, discrete, continuous, _, words, tokens, size = HEADER.unpack_from(blob)
+    packed = _Reader(zlib.decompress(blob[HEADER.size : HEADER.size + size]))
     lengths = packed.take("<u2", words)
     first = np.cumsum(packed.take(f"<u{width}", tokens), dtype=np.int64).astype(np.int32)
     gap = packed.take(f"<i{width}", tokens).astype(np.int64)
@@ -149,7 +149,7 @@ def _decode(blob: bytes) -> tuple[Sample, Texts]:
     texts = Texts(_split(packed.rest().decode(), lengths), first, second)
     ids = token_ids(texts)
     order = np.argsort(ids)
-    gaps = np.frombuffer(blob[HEAD.size + size :], np.uint8).reshape(-1, gram_width)
+    gaps = np.frombuffer(blob[HEADER.size + size :], np.uint8).reshape(-1, gram_width)
     wide = np.zeros((len(gaps), 4), np.uint8)
     wide[:, :gram_width] = gaps
     return Sample(

@@ -6,7 +6,7 @@ from spamd.bayes.counts import Totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CorpusVersion:
     """Where the corpus stands: `revision` of `generation`, with these totals.
 
     grams_revision   when the gram table was written whole, 0: never

@@ -11,7 +11,7 @@ import pytest
 from spamd.message.facts import SCHEMA
 from spamd.message.tokens.hashing import token_id
 from spamd.storage.maintenance.export import FormatError, export_file, import_file, take_back_file
-from spamd.storage.maintenance.foreign import read
+from spamd.storage.maintenance.foreign_exports import read
 from spamd.storage.maintenance.prune import PruneOptions, prune
 from spamd.storage.maintenance.reset import reset
 from spamd.storage.maintenance.verify import verify
@@ -123,7 +123,7 @@ async def test_d28_counts_are_added_to_what_is_there_and_once_only(
     await desk.train(SPAM, mail("pills", "pills"))
     before = (await rows(desk))[token_id("pills")]
     done = await import_file(desk.work, dump, clock)
-    assert (done.learned, done.known, done.tallies) == (50, 0, ("bogofilter",))
+    assert (done.learned, done.known, done.programs) == (50, 0, ("bogofilter",))
     after = await rows(desk)
     assert np.subtract(after[token_id("pills")], before).tolist() == [12, 0, 12, 0]
     assert after[token_id("lunch")] == (0, 7, 0, 7)
@@ -142,8 +142,8 @@ async def test_counts_can_be_taken_back_exactly_while_lessons_stay(
     await desk.train(HAM, taught)
     before = await counts(desk.database, weights=True)
     await import_file(desk.work, dump, clock)
-    assert (await take_back_file(desk.work, dump, clock)).tallies == ("bogofilter",)
-    assert (await take_back_file(desk.work, dump, clock)).tallies == ()
+    assert (await take_back_file(desk.work, dump, clock)).programs == ("bogofilter",)
+    assert (await take_back_file(desk.work, dump, clock)).programs == ()
     assert await counts(desk.database, weights=True) == before
 
 
@@ -151,7 +151,7 @@ async def test_scans_see_imported_counts(desk: Desk, dump: Path, clock: FixedClo
     await desk.probability(mail("pills"))
     await import_file(desk.work, dump, clock)
     await desk.probability(mail("pills"))
-    table = desk.resident.snapshot.model.tokens
+    table = desk.cache.snapshot.model.tokens
     found = table.counts(table.find(np.array([token_id("pills"), token_id("lunch")])))
     assert (found.spam.tolist(), found.ham.tolist()) == ([12, 0], [0, 7])
 
@@ -167,7 +167,7 @@ async def test_tallies_are_exported_imported_pruned_and_reset_with_the_lessons(
     await reset(desk.database, clock, tmp_path)
     assert (await counts(desk.database))["token"] == []
     done = await import_file(desk.work, tmp_path / "all.gz", clock)
-    assert (done.learned, done.tallies, done.complete) == (1, ("bogofilter",), True)
+    assert (done.learned, done.programs, done.complete) == (1, ("bogofilter",), True)
     assert await counts(desk.database, weights=True) == full
     options = PruneOptions(unseen_days=180, seen_in=2, floor=0)
     assert (await prune(desk.database, clock, options, dry_run=False)).removed == 1

@@ -1,6 +1,6 @@
 """An IMAP server that lies: each answer of ours × each lie, with what it cost us.
 
-    python -m tests.feedback.lies        prints the table: seconds and memory of every pair
+    python -m tests.feedback.lying_server        prints the table: seconds and memory of every pair
 
 The server is an honest one (`HONEST`) until the command of the stage comes; then it sends the lie.
 A lie is an iterator of bytes, so that it may have no end.
@@ -18,7 +18,7 @@ from datetime import timedelta
 from spamd.feedback.mailboxes.mailbox import MailboxError
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.ports import Cursor, Parked
-from spamd.feedback.teacher import Tally
+from spamd.feedback.run_summary import RunSummary
 from spamd.sample import Label
 from tests.feedback.fakes import FakeMailboxes
 from tests.feedback.scripted import ImapPeer
@@ -241,12 +241,12 @@ def _stage(tag: bytes, rest: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one lie cost: how long a look took, and the memory it needed at most."""
+    """What one lie cost: how long a poll took, and the memory it needed at most."""
 
     seconds: float
     memory_bytes: int
     lied: int
-    tally: Tally
+    summary: RunSummary
     faults: Sequence[tuple[str, BaseException]]
 
 
@@ -273,17 +273,19 @@ async def told(stage: str, lie: Lie, *, measured: bool = False) -> Cost:
         ) as bench:
             before = settled_bytes() if measured else 0
             started = time.monotonic()
-            tally = await bench.watcher.once()
+            summary = await bench.watcher.once()
             if stage in {"IDLE", "DONE", "LOGOUT"}:
                 await _waited(bench)
             seconds = time.monotonic() - started
             memory = peak_bytes() - before if measured else 0
             faults = list(bench.observer.faults)
-    return Cost(seconds=seconds, memory_bytes=memory, lied=server.lied, tally=tally, faults=faults)
+    return Cost(
+        seconds=seconds, memory_bytes=memory, lied=server.lied, summary=summary, faults=faults
+    )
 
 
 async def _waited(bench: Bench) -> None:
-    """Open, wait for news, close; what the account loses is told as the watcher tells it."""
+    """Open, wait for changes, close; a lost account is told as the watcher tells it."""
     try:
         await bench.mailbox.open()
         folder = (await bench.mailbox.folders())[0]
@@ -304,7 +306,7 @@ def _lesson(cursor: Cursor) -> Parked:
 
 def _cursor(key: str, folder: str) -> Cursor:
     return Cursor(
-        account=key, folder=folder, validity=1, next_uid=1, modseq=0, messages=0, first_look=1,
+        account=key, folder=folder, validity=1, next_uid=1, modseq=0, messages=0, baseline=1,
         marked="", time=ServerClock().now(),
     )  # fmt: skip
 

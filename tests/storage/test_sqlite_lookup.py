@@ -14,7 +14,7 @@ from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
 from spamd.sample import Label
 from spamd.storage import tables
-from spamd.storage.corpus.lookup import Ahead, Lookup
+from spamd.storage.corpus.sqlite_lookup import Lookup, Preload
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
 from spamd.training import TrainingOptions
@@ -103,12 +103,12 @@ async def test_the_whole_model_is_the_one_that_the_store_reads(
     async with store.database.writing() as connection:
         await connection.execute(insert(tables.token), EXTREMES)
     await store.close()
-    standing, model = lookup.load_all()
+    version, model = lookup.load_all()
     store = await opened(options)
     await store.refresh()
 
     assert same(model, store.snapshot.model)
-    assert standing == store.snapshot.standing
+    assert version == store.snapshot.version
     await store.close()
 
 
@@ -118,13 +118,13 @@ async def test_lessons_learned_since_it_was_read_ahead_are_brought_by_the_refres
     teacher = await taught(options, 5)
     lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
     assert lookup is not None
-    ahead = lookup.ahead()
-    ahead.result()
+    preload = lookup.preload()
+    preload.result()
     await train(teacher, 9)
     await teacher.refresh()
     store = await opened(options)
 
-    await store.begin_with(ahead)
+    await store.begin_with(preload)
     before = store.snapshot.model.totals.messages
     assert await store.refresh()
 
@@ -138,10 +138,10 @@ async def test_what_could_not_be_read_ahead_is_read_by_the_refresh(
     options: DatabaseOptions,
 ) -> None:
     store = await taught(options, 5)
-    ahead = Ahead()
-    ahead.set_exception(StorageUnavailable("the database refused"))
+    preload = Preload()
+    preload.set_exception(StorageUnavailable("the database refused"))
 
-    await store.begin_with(ahead)
+    await store.begin_with(preload)
     await store.refresh()
 
     assert store.snapshot.model.totals.messages == 5

@@ -9,10 +9,10 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.feedback.service import Feedback, Surroundings
+from spamd.feedback.service import Feedback
 from spamd.feedback.teacher import Teacher
-from spamd.feedback.watching.rule import Why
-from spamd.feedback.watching.watcher import Memory
+from spamd.feedback.watching.context import WatcherContext
+from spamd.feedback.watching.lesson_rule import Why
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
@@ -43,9 +43,9 @@ class Scene:
 
     player: Player
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         self.player.clock.seconds += 60
-        await self.player.watcher.look()
+        await self.player.watcher.poll()
 
     def come(self, *subjects: int, folder: str = "INBOX", verdict: Verdict | None = None) -> None:
         for subject in subjects:
@@ -81,18 +81,18 @@ VIEWS = ["Toate", "All Mail", "Unread", "Starred", "Recent spam"]
 async def test_h1_what_a_view_shows_of_mail_that_a_rule_filed_teaches_nothing(view: str) -> None:
     async with scene(replace(PLAIN, views=(view,))) as here:
         here.come(1, 2, 3, verdict=Verdict.HAM)
-        await here.look()
+        await here.poll()
         here.come(4, 5, folder="Junk", verdict=Verdict.UNSURE)
         for copy in here.box("Junk").copies.values():
             copy.flags.add("\\Flagged")
-        await here.look()
+        await here.poll()
         for box in (here.box("Junk"), here.box("INBOX")):
             for copy in box.copies.values():
                 copy.flags ^= {"\\Seen", "\\Flagged"}
         here.player.server.changes += 1
-        await here.look()
+        await here.poll()
         here.move(4, "Junk", "Afval")
-        await here.look()
+        await here.poll()
         assert here.taught() == []
 
 
@@ -101,10 +101,10 @@ async def test_h1_moves_are_lessons_beside_a_view_once_it_has_shown_what_it_is(v
     async with scene(replace(PLAIN, views=(view,))) as here:
         here.come(1, 2, 3, 4, 5, 6, verdict=Verdict.HAM)
         here.come(7, 8, folder="Junk", verdict=Verdict.SPAM)
-        await here.look()
+        await here.poll()
         here.move(1, "INBOX", "Junk")
         here.move(7, "Junk", "INBOX")
-        await here.look()
+        await here.poll()
         assert sorted(here.taught()) == [(1, Label.SPAM), (7, Label.HAM)]
 
 
@@ -113,12 +113,12 @@ async def test_h1_moves_are_lessons_beside_a_view_once_it_has_shown_what_it_is(v
 async def test_h2_k4_a_gap_in_the_uids_proves_nothing(steps: int, *, next_uid: bool) -> None:
     async with scene(replace(PLAIN, next_uid=next_uid), steps=steps) as here:
         here.come(1, verdict=Verdict.HAM)
-        await here.look()
+        await here.poll()
         for number in range(10, 30):
             here.come(number, verdict=Verdict.HAM)
             here.move(number, "INBOX", "Afval")
             here.come(100 + number, folder="Junk", verdict=Verdict.HAM)
-            await here.look()
+            await here.poll()
         assert here.taught() == []
         assert here.player.watcher._reader.whole
 
@@ -128,29 +128,29 @@ async def test_h1_spam_thrown_into_a_trash_of_an_unknown_name_is_no_ham(*, told:
     async with scene(replace(PLAIN, told=told)) as here:
         here.come(1, 2, folder="Junk", verdict=Verdict.SPAM)
         here.come(3, 4, verdict=Verdict.SPAM)
-        await here.look()
+        await here.poll()
         for number, folder in ((1, "Junk"), (3, "INBOX")):
             here.move(number, folder, "Afval")
-        await here.look()
+        await here.poll()
         assert here.taught() == []
         for number, folder in ((2, "Junk"), (4, "INBOX")):
             here.move(number, folder, "Work")
-        await here.look()
+        await here.poll()
         assert sorted(here.taught()) == ([(2, Label.HAM), (4, Label.HAM)] if told else [])
 
 
 async def test_k4_a_mark_that_nobody_looked_for_when_it_was_set_is_no_lesson() -> None:
     async with scene(replace(PLAIN, modseq=False)) as here:
-        await here.look()
+        await here.poll()
         here.come(1, 2, folder="Work")
         here.player.clock.seconds -= 60
-        await here.look()
+        await here.poll()
         copies = here.box("Work").copies
         next(iter(copies.values())).flags.add("$Junk")  # a rule of a mail program
-        await here.look()
-        await here.look()
+        await here.poll()
+        await here.poll()
         here.move(2, "Work", "Afval")
-        await here.look()
+        await here.poll()
         assert here.taught() == []
 
 
@@ -158,39 +158,39 @@ async def test_mail_that_lay_long_before_a_restart_was_not_moved_in_haste() -> N
     async with scene() as here:
         here.come(1, folder="Work")
         here.player.clock.seconds -= 59
-        await here.look()
+        await here.poll()
         here.player.begin()
         await here.player.mailbox.open()
-        await here.look()
+        await here.poll()
         here.move(1, "Work", "Junk")
-        await here.look()
+        await here.poll()
         assert here.taught() == [(1, Label.SPAM)]
 
 
 async def test_h8_a_wave_from_outside_teaches_nothing_and_is_told() -> None:
     async with scene() as here:
-        await here.look()
+        await here.poll()
         for number in range(40):
             mail = here.player._new(number, None, here.player.server.now() - 10**6)
             here.box("Junk").add(Copy(mail, here.player.server.now() - 10**6))
         here.player.clock.seconds += 60
-        tally = await here.player.watcher.look()
+        summary = await here.player.watcher.poll()
         events = [event for event in here.player.observer.events if event[0] == "import.noticed"]
         assert here.taught() == []
-        assert tally.skipped[Why.OUTSIDE] == 40
+        assert summary.skipped[Why.OUTSIDE] == 40
         assert [details["mails"] for _, details in events] == [40]
 
 
 async def test_a_rule_of_a_mail_program_that_files_at_once_is_no_person() -> None:
     async with scene() as here:
-        await here.look()
+        await here.poll()
         here.come(1, 2, verdict=Verdict.HAM)
-        await here.player.watcher.look()
+        await here.player.watcher.poll()
         here.move(1, "INBOX", "Junk")
-        await here.look()
+        await here.poll()
         assert here.taught() == []
         here.move(2, "INBOX", "Junk")
-        await here.look()
+        await here.poll()
         assert here.taught() == [(2, Label.SPAM)]
 
 
@@ -219,7 +219,7 @@ async def moved_over_the_wire(spoil: Spoil, habits: Habits | None = None) -> Sce
                 if change:
                     here.move(change, "INBOX", "Junk")
                 for _ in range(5):
-                    await bench.watcher.look()
+                    await bench.watcher.poll()
             await asyncio.sleep(0)
     return here
 
@@ -289,7 +289,7 @@ async def test_h4_an_odd_uidvalidity_is_warned_of_once_and_moves_teach(
 
 async def test_h4_an_account_with_odd_answers_does_not_stop_the_others() -> None:
     clock = FakeClock()
-    around = Surroundings(memory=_memory(clock), clock=clock, observer=FakeObserver())
+    context = _context(clock)
 
     def unreadable(command: str, lines: list[str]) -> list[str]:
         return ["* STATUS ((((", *lines] if command.startswith("STATUS") else lines
@@ -301,14 +301,21 @@ async def test_h4_an_account_with_odd_answers_does_not_stop_the_others() -> None
             for port in (first.port, second.port)
         )
         options = FeedbackOptions(accounts=accounts, timeout_s=5)
-        await Feedback(options, around, FakeLeases(clock), "one", FakeAccounts()).once()
+        await Feedback(options, context, FakeLeases(clock), "one", FakeAccounts()).once()
         assert any("EXAMINE" in line for line in second.lines)
 
 
-def _memory(clock: FakeClock) -> Memory:
+def _context(clock: FakeClock) -> WatcherContext:
     school = FakeSchool(clock)
     teacher = Teacher(school, FakeHeld(), clock, FeedbackOptions(), FakeObserver())
-    return Memory(mailboxes=FakeMailboxes(), history=school, teacher=teacher, extract=extract)
+    return WatcherContext(
+        mailboxes=FakeMailboxes(),
+        history=school,
+        teacher=teacher,
+        extract=extract,
+        clock=clock,
+        observer=FakeObserver(),
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spamd.message.features import Features, extract
 from spamd.sample import Sample
-from spamd.storage.corpus.blobs import (
+from spamd.storage.corpus.codec import (
     BlobError,
     add_gram_changes,
     chosen,

@@ -1,4 +1,4 @@
-"""The rule, row by row, and what holds for every sight there can be."""
+"""The rule, row by row, and what holds for every facts there can be."""
 
 from itertools import product
 
@@ -6,7 +6,7 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes.mailbox import Place
-from spamd.feedback.watching.rule import ELSEWHERE, NOWHERE, Event, Sight, Why, lesson
+from spamd.feedback.watching.lesson_rule import ELSEWHERE, NOWHERE, Event, MoveFacts, Why, lesson
 from spamd.sample import Label
 
 VERDICTS = [None, Verdict.HAM, Verdict.UNSURE, Verdict.SPAM, Verdict.UNSCANNED]
@@ -14,11 +14,11 @@ NOT_SPAM = [None, Verdict.HAM, Verdict.UNSURE, Verdict.UNSCANNED]
 PLACES = [Place.INBOX, Place.JUNK, Place.OTHER]
 
 
-def every_sight() -> list[Sight]:
-    """Return all sights: what was, what stays and what came in every combination that matters."""
+def every_sight() -> list[MoveFacts]:
+    """Return all state: what was, what stays and what came in every combination that matters."""
     sides = [NOWHERE, *PLACES, Place.INBOX | Place.JUNK, Place.INBOX | Place.OTHER]
     return [
-        Sight(
+        MoveFacts(
             place=place,
             event=event,
             was=was,
@@ -55,70 +55,70 @@ EVERY_SIGHT = every_sight()
 def test_a_mail_that_left_other_folders_for_junk_is_spam(
     verdict: Verdict | None, was: Place
 ) -> None:
-    assert lesson(Sight(place=Place.JUNK, was=was, verdict=verdict)) is Label.SPAM
+    assert lesson(MoveFacts(place=Place.JUNK, was=was, verdict=verdict)) is Label.SPAM
 
 
 @pytest.mark.parametrize("place", [Place.INBOX, Place.OTHER])
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_a_mail_rescued_from_junk_is_ham(place: Place, verdict: Verdict | None) -> None:
-    assert lesson(Sight(place=place, was=Place.JUNK, verdict=verdict)) is Label.HAM
+    assert lesson(MoveFacts(place=place, was=Place.JUNK, verdict=verdict)) is Label.HAM
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
 @pytest.mark.parametrize("place", PLACES)
 def test_mail_that_lay_nowhere_before_is_no_lesson(place: Place, verdict: Verdict | None) -> None:
-    assert lesson(Sight(place=place, verdict=verdict)) is Why.NOTHING
+    assert lesson(MoveFacts(place=place, verdict=verdict)) is Why.NOTHING
 
 
 @pytest.mark.parametrize("stays", [Place.INBOX, Place.OTHER])
 def test_h1_a_mail_that_stayed_where_it_was_is_no_lesson(stays: Place) -> None:
-    sight = Sight(place=Place.JUNK, was=ELSEWHERE, stays=stays, verdict=Verdict.HAM)
-    assert lesson(sight) is Why.COPIED
+    facts = MoveFacts(place=Place.JUNK, was=ELSEWHERE, stays=stays, verdict=Verdict.HAM)
+    assert lesson(facts) is Why.COPIED
 
 
 def test_h1_a_mail_that_lay_on_both_sides_is_no_lesson() -> None:
     both = Place.INBOX | Place.JUNK
-    assert lesson(Sight(place=Place.JUNK, was=both)) is Why.TWICE
-    assert lesson(Sight(place=Place.OTHER, was=both)) is Why.TWICE
+    assert lesson(MoveFacts(place=Place.JUNK, was=both)) is Why.TWICE
+    assert lesson(MoveFacts(place=Place.OTHER, was=both)) is Why.TWICE
 
 
 def test_h1_a_mail_that_comes_to_both_sides_is_no_lesson() -> None:
-    sight = Sight(place=Place.JUNK, was=Place.INBOX, came=Place.JUNK | Place.OTHER)
-    assert lesson(sight) is Why.TWICE
+    facts = MoveFacts(place=Place.JUNK, was=Place.INBOX, came=Place.JUNK | Place.OTHER)
+    assert lesson(facts) is Why.TWICE
 
 
 def test_k4_another_mail_that_left_proves_nothing() -> None:
-    assert lesson(Sight(place=Place.JUNK, was=Place.INBOX, same=False)) is Why.ANOTHER
+    assert lesson(MoveFacts(place=Place.JUNK, was=Place.INBOX, same=False)) is Why.ANOTHER
 
 
 def test_a_mail_that_a_program_may_have_moved_is_no_lesson() -> None:
-    assert lesson(Sight(place=Place.JUNK, was=Place.INBOX, hasty=True)) is Why.HASTY
+    assert lesson(MoveFacts(place=Place.JUNK, was=Place.INBOX, hasty=True)) is Why.HASTY
 
 
 @pytest.mark.parametrize("was", [Place.JUNK, Place.INBOX])
 def test_h1_a_mail_that_may_have_been_thrown_away_is_no_ham(was: Place) -> None:
-    sight = Sight(place=Place.OTHER, was=was, verdict=Verdict.SPAM, kept=False)
-    assert lesson(sight) is Why.THROWN
+    facts = MoveFacts(place=Place.OTHER, was=was, verdict=Verdict.SPAM, kept=False)
+    assert lesson(facts) is Why.THROWN
 
 
 def test_spam_that_we_put_into_junk_is_no_lesson() -> None:
-    sight = Sight(place=Place.JUNK, was=Place.INBOX, verdict=Verdict.SPAM)
-    assert lesson(sight) is Why.NOTHING
+    facts = MoveFacts(place=Place.JUNK, was=Place.INBOX, verdict=Verdict.SPAM)
+    assert lesson(facts) is Why.NOTHING
 
 
 def test_tagged_spam_that_a_person_files_from_the_inbox_is_ham() -> None:
-    sight = Sight(place=Place.OTHER, was=Place.INBOX, verdict=Verdict.SPAM)
-    assert lesson(sight) is Label.HAM
+    facts = MoveFacts(place=Place.OTHER, was=Place.INBOX, verdict=Verdict.SPAM)
+    assert lesson(facts) is Label.HAM
 
 
 def test_ham_that_a_person_files_is_no_lesson() -> None:
-    sight = Sight(place=Place.OTHER, was=Place.INBOX, verdict=Verdict.HAM)
-    assert lesson(sight) is Why.NOTHING
+    facts = MoveFacts(place=Place.OTHER, was=Place.INBOX, verdict=Verdict.HAM)
+    assert lesson(facts) is Why.NOTHING
 
 
 def test_a_second_thought_counts_both_ways() -> None:
-    back = Sight(place=Place.INBOX, was=Place.JUNK, label=Label.SPAM)
-    again = Sight(place=Place.JUNK, was=Place.INBOX, label=Label.HAM)
+    back = MoveFacts(place=Place.INBOX, was=Place.JUNK, label=Label.SPAM)
+    again = MoveFacts(place=Place.JUNK, was=Place.INBOX, label=Label.HAM)
     assert (lesson(back), lesson(again)) == (Label.HAM, Label.SPAM)
 
 
@@ -137,18 +137,18 @@ def test_a_second_thought_counts_both_ways() -> None:
 def test_a_keyword_counts_like_a_move(
     mark: Label, verdict: Verdict | None, expected: Label | Why
 ) -> None:
-    sight = Sight(place=Place.INBOX, event=Event.MARKED, mark=mark, verdict=verdict)
-    assert lesson(sight) is expected
+    facts = MoveFacts(place=Place.INBOX, event=Event.MARKED, mark=mark, verdict=verdict)
+    assert lesson(facts) is expected
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_keyword_that_a_mail_came_with_is_no_lesson(place: Place) -> None:
-    assert lesson(Sight(place=place, mark=Label.SPAM, verdict=Verdict.HAM)) is Why.NOTHING
+    assert lesson(MoveFacts(place=place, mark=Label.SPAM, verdict=Verdict.HAM)) is Why.NOTHING
 
 
 def test_a_keyword_that_came_along_with_a_move_does_not_outvote_the_move() -> None:
-    sight = Sight(place=Place.JUNK, was=Place.INBOX, mark=Label.HAM, verdict=Verdict.HAM)
-    assert lesson(sight) is Label.SPAM
+    facts = MoveFacts(place=Place.JUNK, was=Place.INBOX, mark=Label.HAM, verdict=Verdict.HAM)
+    assert lesson(facts) is Label.SPAM
 
 
 def test_nothing_is_taught_twice() -> None:

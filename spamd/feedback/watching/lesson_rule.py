@@ -6,10 +6,10 @@ rests on evidence, never on names, on numbers or on the order of answers:
 
     what was seen                                                                    lesson
     ───────────────────────────────────────────────────────────────────────────────  ──────
-    it lay outside of Junk at the last look; now it is gone there and lies in Junk    spam
-    it lay in Junk at the last look; now it is gone there and lies elsewhere          ham
+    it lay outside of Junk at the last poll; now it is gone there and lies in Junk    spam
+    it lay in Junk at the last poll; now it is gone there and lies elsewhere          ham
     we said spam; it lay in the inbox, is gone there, and lies in another folder      ham
-    it lay there without the keyword $Junk ($NotJunk) at the last look; now it has it spam (ham)
+    it lay there without the keyword $Junk ($NotJunk) at the last poll; now it has it spam (ham)
     anything else                                                                     none
 
 Each row holds only if nothing speaks against it (`Why`): it lay and lies on one side alone, no copy
@@ -17,8 +17,8 @@ stayed behind, it is the same mail, it had lain longer than a rule of a mail pro
 it, it did not go to what may be the Trash. What agrees with our verdict, or with the lesson in
 force, is none.
 
-The whole rule is `lesson`, a pure function of one `Sight`; everything else in this package only
-finds out what the sight is. When in doubt nothing is taught; docs/training.md says what that loses.
+The whole rule is `lesson`, a pure function of one `MoveFacts`; everything else in this package only
+finds out what the facts is. When in doubt nothing is taught; docs/training.md says what that loses.
 """
 
 from dataclasses import dataclass
@@ -56,13 +56,13 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class MoveFacts:
     """All that the rule needs to know about one mail that is new, or newly marked, in a folder.
 
     place    where it is now: INBOX, JUNK or OTHER
-    was      the places it lay in at the last look (views of other folders don't count)
+    was      the places it lay in at the last poll (views of other folders don't count)
     stays    those of them it still lies in
-    came     all places it is new in, in this look
+    came     all places it is new in, in this poll
     mark     the keyword it has now: $Junk (spam), $NotJunk (ham); None: neither or both
     verdict  what we said when it came; None: we never judged it, or forgot
     label    the lesson in force; None: not taught
@@ -84,14 +84,14 @@ class Sight:
     kept: bool = True
 
 
-def lesson(sight: Sight) -> Label | Why:
-    """Return what a sight teaches, or why it teaches nothing."""
-    if sight.event is Event.MARKED:
-        meant = _by_mark(sight)
-        doubt = Why.HASTY if sight.hasty else None
+def lesson(facts: MoveFacts) -> Label | Why:
+    """Return what a facts teaches, or why it teaches nothing."""
+    if facts.event is Event.MARKED:
+        meant = _by_mark(facts)
+        doubt = Why.HASTY if facts.hasty else None
     else:
-        meant = _by_move(sight)
-        doubt = _doubt(sight)
+        meant = _by_move(facts)
+        doubt = _doubt(facts)
     return Why.NOTHING if meant is None else doubt or meant
 
 
@@ -102,41 +102,41 @@ def is_told(label: Label, verdict: Verdict | None, taught: Label | None) -> bool
     return verdict is (Verdict.SPAM if label is Label.SPAM else Verdict.HAM)
 
 
-def _by_mark(sight: Sight) -> Label | None:
-    if sight.mark is None or is_told(sight.mark, sight.verdict, sight.label):
+def _by_mark(facts: MoveFacts) -> Label | None:
+    if facts.mark is None or is_told(facts.mark, facts.verdict, facts.label):
         return None
-    return sight.mark
+    return facts.mark
 
 
-def _by_move(sight: Sight) -> Label | None:
+def _by_move(facts: MoveFacts) -> Label | None:
     """Return what a move would mean, if it is one.
 
     What is rescued from Junk is ham even if we said so: a rule had put it there.
     """
-    if sight.place is Place.JUNK:
-        told = is_told(Label.SPAM, sight.verdict, sight.label)
-        return Label.SPAM if sight.was & ELSEWHERE and not told else None
-    if sight.was & Place.JUNK:
-        return Label.HAM if sight.label is not Label.HAM else None
-    judged_spam = is_told(Label.SPAM, sight.verdict, None) and sight.label is None
-    filed = sight.place is Place.OTHER and sight.was & Place.INBOX and judged_spam
+    if facts.place is Place.JUNK:
+        told = is_told(Label.SPAM, facts.verdict, facts.label)
+        return Label.SPAM if facts.was & ELSEWHERE and not told else None
+    if facts.was & Place.JUNK:
+        return Label.HAM if facts.label is not Label.HAM else None
+    judged_spam = is_told(Label.SPAM, facts.verdict, None) and facts.label is None
+    filed = facts.place is Place.OTHER and facts.was & Place.INBOX and judged_spam
     return Label.HAM if filed else None
 
 
-def _doubt(sight: Sight) -> Why | None:
+def _doubt(facts: MoveFacts) -> Why | None:
     """Return what speaks against a move by hand, None for nothing."""
-    if sight.place is Place.JUNK:
+    if facts.place is Place.JUNK:
         origin, target = ELSEWHERE, Place.JUNK
-    elif sight.was & Place.JUNK:
+    elif facts.was & Place.JUNK:
         origin, target = Place.JUNK, ELSEWHERE
     else:
         origin, target = Place.INBOX, Place.OTHER
-    if sight.stays:
+    if facts.stays:
         return Why.COPIED
-    if sight.was & ~origin or sight.came & ~target:
+    if facts.was & ~origin or facts.came & ~target:
         return Why.TWICE
-    if not sight.same:
+    if not facts.same:
         return Why.ANOTHER
-    if not sight.kept and sight.place is Place.OTHER:
+    if not facts.kept and facts.place is Place.OTHER:
         return Why.THROWN
-    return Why.HASTY if sight.hasty else None
+    return Why.HASTY if facts.hasty else None

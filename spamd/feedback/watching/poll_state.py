@@ -1,8 +1,8 @@
-"""What one look has seen: what is new, what is gone, and the few mails that may be lessons.
+"""What one poll has seen: what is new, what is gone, and the few mails that may be lessons.
 
-A look reads all folders that changed, Junk last. Only a mail that lay in another folder at the last
+A poll reads all folders that changed, Junk last. Only a mail that lay in another folder at the last
 look and is new in this one, or on which a keyword is new, may be a lesson; all others are only
-remembered. `evidence.Judge` then finds out what they teach.
+remembered. `evidence.MoveVerifier` then finds out what they teach.
 """
 
 from collections import Counter
@@ -10,46 +10,46 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from spamd.feedback.mailboxes.mailbox import Folder, Head, News, Place
+from spamd.feedback.mailboxes.mailbox import Folder, FolderChanges, MessageSummary, Place
 from spamd.feedback.ports import Cursor, Sighting
-from spamd.feedback.watching.rule import NOWHERE, Event
+from spamd.feedback.watching.lesson_rule import NOWHERE, Event
 from spamd.sample import Label
 
 OUTSIDE = timedelta(hours=1)
-"""Mail delivered so long before the last look and never seen since came from elsewhere: no queue
+"""Mail delivered so long before the last poll and never seen since came from elsewhere: no queue
 between server and folder holds mail for hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ChangedMessage:
     """One mail: where it lies, and why we look at it."""
 
     folder: Folder
-    head: Head
+    message: MessageSummary
     event: Event
 
     @property
     def sighting(self) -> Sighting:
         """What to remember of it."""
-        delivered = self.head.delivered
+        delivered = self.message.delivered
         return Sighting(
             folder=self.folder.name,
-            key=self.head.key,
-            mail=self.head.trace,
+            key=self.message.key,
+            mail=self.message.trace,
             delivered=int(delivered.timestamp()) if delivered else 0,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
-    """A mail that may be a lesson, and where it lay at the last look."""
+class PossibleLesson:
+    """A mail that may be a lesson, and where it lay at the last poll."""
 
-    seen: Seen
+    seen: ChangedMessage
     rows: Sequence[Sighting]
 
 
-class Sights:
-    """What one look has seen so far.
+class PollState:
+    """What one poll has seen so far.
 
     Args:
         folders: all watched folders.
@@ -59,9 +59,9 @@ class Sights:
     def __init__(self, folders: Sequence[Folder], cursors: Mapping[str, Cursor]) -> None:
         self.folders = {folder.name: folder for folder in folders}
         self.cursors = cursors
-        self.news: dict[str, News] = {}
+        self.changes: dict[str, FolderChanges] = {}
         self.unread: set[str] = set()
-        self.open: list[Open] = []
+        self.possible: list[PossibleLesson] = []
         self.outside: Counter[str] = Counter()
         self.came: dict[bytes, list[Sighting]] = {}
         self._left: dict[tuple[str, str], Sighting] = {}
@@ -72,12 +72,14 @@ class Sights:
         """Return what a folder is; one that is gone is nowhere."""
         return self.folders[folder].place if folder in self.folders else NOWHERE
 
-    def arrived(self, seen: Sequence[Seen]) -> None:
+    def arrived(self, seen: Sequence[ChangedMessage]) -> None:
         """Take note of mails that are new."""
         for one in seen:
-            self.came.setdefault(one.head.trace, []).append(one.sighting)
+            self.came.setdefault(one.message.trace, []).append(one.sighting)
 
-    def relisted(self, news: News, rows: Sequence[Sighting], seen: Sequence[Seen]) -> list[Seen]:
+    def relisted(
+        self, changes: FolderChanges, rows: Sequence[Sighting], seen: Sequence[ChangedMessage]
+    ) -> list[ChangedMessage]:
         """Compare a folder that was read again with what it held; return what is new in it.
 
         A mail that is missing has left only when keys never last here and the list was whole: when
@@ -88,15 +90,15 @@ class Sights:
             before.setdefault(row.mail, []).append(row)
         new = []
         for one in seen:
-            if "\\Deleted" in one.head.flags:
+            if "\\Deleted" in one.message.flags:
                 continue  # as good as gone
-            known = before.get(one.head.trace)
+            known = before.get(one.message.trace)
             if known:
                 self._doubted.add(_where(known.pop()))
                 self._kept.append(one.sighting)
             else:
                 new.append(one)
-        sure = news.keyless and news.there is not None
+        sure = changes.keyless and changes.there is not None
         for row in rows:
             self._left[_where(row)] = row
             if not sure:
@@ -111,7 +113,7 @@ class Sights:
 
     def asked(self, name: str, keys: Collection[str], present: Collection[str]) -> None:
         """Take note of what the server says when it is asked for mails once more."""
-        for one in self.open:
+        for one in self.possible:
             for row in one.rows:
                 if row.folder == name and row.key in keys:
                     if row.key in present:
@@ -123,21 +125,23 @@ class Sights:
         """Return whether a mail is known to be gone from where it lay."""
         return _where(row) in self._left and _where(row) not in self._doubted
 
-    def gather(self, seen: Sequence[Seen], before: Mapping[bytes, Sequence[Sighting]]) -> None:
-        """Keep those of some mails that may be lessons, by where they lay at the last look."""
+    def gather(
+        self, seen: Sequence[ChangedMessage], before: Mapping[bytes, Sequence[Sighting]]
+    ) -> None:
+        """Keep those of some mails that may be lessons, by where they lay at the last poll."""
         for one in seen:
-            rows = [row for row in before.get(one.head.trace, ()) if not self._is_fresh(row)]
-            fresh = [row for row in before.get(one.head.trace, ()) if self._is_fresh(row)]
+            rows = [row for row in before.get(one.message.trace, ()) if not self._is_fresh(row)]
+            fresh = [row for row in before.get(one.message.trace, ()) if self._is_fresh(row)]
             here = [row for row in rows if row.folder == one.folder.name]
             if one.event is Event.MARKED:
-                if mark(one.head) and any(row.key == one.head.key for row in here):
-                    self.open.append(Open(seen=one, rows=here))
+                if mark(one.message) and any(row.key == one.message.key for row in here):
+                    self.possible.append(PossibleLesson(seen=one, rows=here))
                 continue
-            if one.head.first_look or here:
+            if one.message.baseline or here:
                 continue
             if rows:
-                self.open.append(Open(seen=one, rows=rows))
-                self.came[one.head.trace] += fresh
+                self.possible.append(PossibleLesson(seen=one, rows=rows))
+                self.came[one.message.trace] += fresh
             elif self._from_outside(one):
                 self.outside[one.folder.name] += 1
 
@@ -149,7 +153,7 @@ class Sights:
     def origins(self) -> Iterator[tuple[Folder, Cursor, set[str]]]:
         """Yield folders in which mails lay that may have left, with the keys to ask for."""
         keys: dict[str, set[str]] = {}
-        for one in self.open:
+        for one in self.possible:
             for row in one.rows if one.seen.event is Event.ARRIVED else ():
                 keys.setdefault(row.folder, set()).add(row.key)
         yield from self._askable(keys)
@@ -157,29 +161,29 @@ class Sights:
     def targets(self) -> Iterator[tuple[Folder, Cursor, set[str]]]:
         """Yield folders in which mails are new that may be lessons, with the keys to ask for."""
         keys: dict[str, set[str]] = {}
-        for one in self.open:
-            keys.setdefault(one.seen.folder.name, set()).add(one.seen.head.key)
+        for one in self.possible:
+            keys.setdefault(one.seen.folder.name, set()).add(one.seen.message.key)
         yield from self._askable(keys)
 
     def _askable(self, keys: Mapping[str, set[str]]) -> Iterator[tuple[Folder, Cursor, set[str]]]:
-        """Yield those folders whose keys last: of others, this look's list is all there is."""
+        """Yield those folders whose keys last: of others, this poll's list is all there is."""
         for name, wanted in sorted(keys.items()):
-            news = self.news.get(name)
-            cursor = news.end if news else self.cursors.get(name)
-            lasting = cursor is not None and cursor.validity > 0 and not (news and news.again)
+            changes = self.changes.get(name)
+            cursor = changes.end if changes else self.cursors.get(name)
+            lasting = cursor is not None and cursor.validity > 0 and not (changes and changes.again)
             if name in self.folders and cursor is not None and lasting:
                 yield self.folders[name], cursor, wanted
 
     def _is_fresh(self, row: Sighting) -> bool:
-        """Return whether a mail was written down in this look, as old mail is in chunks."""
-        news = self.news.get(row.folder)
-        if news is None or not news.numbered or news.again:
+        """Return whether a mail was written down in this poll, as old mail is in chunks."""
+        changes = self.changes.get(row.folder)
+        if changes is None or not changes.numbered or changes.again:
             return False
-        return int(row.key) >= news.start.next_uid
+        return int(row.key) >= changes.start.next_uid
 
-    def _from_outside(self, one: Seen) -> bool:
+    def _from_outside(self, one: ChangedMessage) -> bool:
         cursor = self.cursors.get(one.folder.name)
-        delivered = one.head.delivered
+        delivered = one.message.delivered
         return (
             one.folder.place is Place.JUNK
             and cursor is not None
@@ -188,9 +192,9 @@ class Sights:
         )
 
 
-def mark(head: Head) -> Label | None:
+def mark(message: MessageSummary) -> Label | None:
     """Return what the keywords of a mail say, None for nothing or for both."""
-    flags = {flag.lower() for flag in head.flags}
+    flags = {flag.lower() for flag in message.flags}
     match ("$junk" in flags, "$notjunk" in flags):
         case (True, False):
             return Label.SPAM

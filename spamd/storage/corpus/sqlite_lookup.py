@@ -3,7 +3,7 @@
     lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
     if lookup is None: …                     # `store.Store` must do it
     model = lookup.load_model(ids)           # as Store.load_model
-    ahead = lookup.ahead()                   # the whole model, read in a thread meanwhile
+    preload = lookup.preload()                   # the whole model, read in a thread meanwhile
 
 A command that scans one mail would spend half of its time on loading SQLAlchemy, and a daemon reads
 its model while it loads SQLAlchemy and all the rest: SQLite works outside of the interpreter's
@@ -30,9 +30,9 @@ from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
 from spamd.sample import FactSchema
-from spamd.storage.corpus import bulk
-from spamd.storage.corpus.blobs import add_gram_changes, decode_floats
-from spamd.storage.corpus.version import Standing
+from spamd.storage.corpus import token_bulk
+from spamd.storage.corpus.codec import add_gram_changes, decode_floats
+from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.options import SCHEMA, DatabaseOptions
 
 VERSION = "SELECT version_num FROM alembic_version WHERE EXISTS (SELECT 1 FROM corpus)"
@@ -45,12 +45,12 @@ SLICE = (
     " group_concat(spam_occurrences + ham_occurrences * 2147483648), group_concat(weight)"
     " FROM token WHERE id BETWEEN ? AND ?"
 )
-STANDING = (
+CORPUS_VERSION = (
     "SELECT revision, generation, (SELECT revision FROM grams), spam, ham, spam_occurrences,"
     " ham_occurrences, vocabulary FROM corpus"
 )
 
-Ahead = Future[tuple[Standing, Model]]
+Preload = Future[tuple[CorpusVersion, Model]]
 """The whole model and where the corpus stood, while they are being read."""
 
 
@@ -89,23 +89,23 @@ class Lookup:
             StorageUnavailable: the file can't be read now.
         """
         with self._reading() as connection:
-            return self._model(connection, _tokens(connection, ids), _standing(connection).totals)
+            return self._model(connection, _tokens(connection, ids), _version(connection).totals)
 
-    def load_all(self) -> tuple[Standing, Model]:
+    def load_all(self) -> tuple[CorpusVersion, Model]:
         """Return a model that knows all tokens, and where the corpus stood then.
 
         Raises:
             StorageUnavailable: the file can't be read now.
         """
         with self._reading() as connection:
-            standing = _standing(connection)
-            model = self._model(connection, _all_tokens(connection), standing.totals)
-        bulk.give_memory_back()
-        return standing, model
+            version = _version(connection)
+            model = self._model(connection, _all_tokens(connection), version.totals)
+        token_bulk.give_memory_back()
+        return version, model
 
-    def ahead(self) -> Ahead:
+    def preload(self) -> Preload:
         """Begin `load_all` in a thread."""
-        thread = ThreadPoolExecutor(1, "ahead")
+        thread = ThreadPoolExecutor(1, "preload")
         future = thread.submit(self.load_all)
         thread.shutdown(wait=False)
         return future
@@ -144,10 +144,10 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _standing(connection: sqlite3.Connection) -> Standing:
-    revision, generation, grams_revision, *totals = connection.execute(STANDING).fetchone()
+def _version(connection: sqlite3.Connection) -> CorpusVersion:
+    revision, generation, grams_revision, *totals = connection.execute(CORPUS_VERSION).fetchone()
     names = ("spam", "ham", "spam_occurrences", "ham_occurrences", "vocabulary")
-    return Standing(
+    return CorpusVersion(
         revision=revision,
         generation=generation,
         grams_revision=grams_revision or 0,
@@ -157,8 +157,11 @@ def _standing(connection: sqlite3.Connection) -> Standing:
 
 def _all_tokens(connection: sqlite3.Connection) -> TokenTable:
     (rows,) = connection.execute("SELECT count(*) FROM token").fetchone()
-    ids, cells = bulk.joined(
-        [bulk.parsed(connection.execute(SLICE, bounds).fetchone()) for bounds in bulk.slices(rows)]
+    ids, cells = token_bulk.joined(
+        [
+            token_bulk.parsed(connection.execute(SLICE, bounds).fetchone())
+            for bounds in token_bulk.slices(rows)
+        ]
     )
     return TokenTable(ids, TokenCounts.of_cells(cells))
 

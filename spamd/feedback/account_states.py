@@ -23,7 +23,7 @@ AGAIN = timedelta(hours=1)
 nobody watches any more is let go of some day (`feedback.seen_days`)."""
 
 
-class Ledger:
+class AccountStates:
     """The accounts of one feedback service."""
 
     def __init__(self, accounts: Accounts, clock: Clock, observer: FeedbackObserver) -> None:

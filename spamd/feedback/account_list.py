@@ -29,7 +29,7 @@ class Login:
     actor: str
 
 
-class Roster:
+class AccountList:
     """The users of some accounts; `faults` are the accounts whose file can't be read, and why."""
 
     def __init__(self, accounts: Sequence[AccountOptions]) -> None:

@@ -1,6 +1,6 @@
 """The token table: read into arrays, changed by differences.
 
-Reading: many rows as one value, see `bulk`.
+Reading: many rows as one value, see `token_bulk`.
 
 Writing: thousands of rows per statement, sorted by id; one statement for each row costs twice the
 time, and each one lets other threads of the process in between. Counts change in SQL
@@ -27,8 +27,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.counts import TokenCounts, TokenTable
-from spamd.storage.corpus import bulk
-from spamd.storage.corpus.bulk import COLUMNS
+from spamd.storage.corpus import token_bulk
+from spamd.storage.corpus.token_bulk import COLUMNS
 from spamd.storage.tables import token
 
 INLINE_BYTES = 200_000
@@ -68,33 +68,34 @@ async def load(connection: AsyncConnection, ids: NDArray[np.int64] | None = None
         return TokenTable(found, TokenCounts.of_cells(cells))
     rows = (await connection.execute(select(func.count()).select_from(token))).scalar_one()
     pieces = [
-        await _rows(connection, token.c.id.between(start, end)) for start, end in bulk.slices(rows)
+        await _rows(connection, token.c.id.between(start, end))
+        for start, end in token_bulk.slices(rows)
     ]
-    ids, cells = bulk.joined(pieces)
+    ids, cells = token_bulk.joined(pieces)
     return await asyncio.to_thread(TokenTable, ids, TokenCounts.of_cells(cells))
 
 
-async def _rows(connection: AsyncConnection, condition: ColumnElement[bool]) -> bulk.Piece:
+async def _rows(connection: AsyncConnection, condition: ColumnElement[bool]) -> token_bulk.Piece:
     """Return the rows that meet a condition."""
     if connection.dialect.name != "sqlite":
         wanted = select(func.string_agg(_record(), literal_column("''::bytea")))
-        return bulk.unpacked((await connection.execute(wanted.where(condition))).scalar_one())
+        return token_bulk.unpacked((await connection.execute(wanted.where(condition))).scalar_one())
     row = token.c
     numbers = (
         row.id,
-        row.spam + row.ham * bulk.HAM_UNIT,
-        row.spam_occurrences + row.ham_occurrences * bulk.HAM_UNIT,
+        row.spam + row.ham * token_bulk.HAM_UNIT,
+        row.spam_occurrences + row.ham_occurrences * token_bulk.HAM_UNIT,
         row.weight,
     )
     wanted = select(*(func.group_concat(number) for number in numbers))
     texts = (await connection.execute(wanted.where(condition))).one()
     if len(texts[0] or "") < INLINE_BYTES:
-        return bulk.parsed(texts)
-    return await asyncio.to_thread(bulk.parsed, texts)
+        return token_bulk.parsed(texts)
+    return await asyncio.to_thread(token_bulk.parsed, texts)
 
 
 def _record() -> ColumnElement[bytes]:
-    """Return a row as PostgreSQL sends its numbers, `bulk.RECORD`."""
+    """Return a row as PostgreSQL sends its numbers, `token_bulk.RECORD`."""
     record: ColumnElement[bytes] = func.int8send(token.c.id, type_=LargeBinary)
     for name in COLUMNS:
         record = record.op("||")(func.int4send(token.c[name]))

@@ -21,7 +21,7 @@ import numpy as np
 
 from spamd.message.identity import DIGEST_BYTES
 from spamd.message.tokens.kinds import OF_FIELD, maker
-from spamd.storage.corpus.imported_counts import Tally
+from spamd.storage.corpus.imported_counts import ImportedCounts
 
 FIELDS = {"subj": "subject", "subject": "subject", "from": "from", "to": "to"}
 """Marks of bogofilter and SpamBayes, and the header field that each stands for."""
@@ -39,14 +39,14 @@ _RSPAMD = re.compile(r'REDIS\d|\{"pattern"|"\w+_keys": ?\[')
 
 
 MOST = 2**29
-"""Mails of one label: three such tallies still fit into a word's count, an int32."""
+"""Mails of one label: three such files still fit into a word's count, an int32."""
 
 
 class FormatError(ValueError):
     """A text is not what it should be."""
 
 
-def read(content: bytes, time: datetime) -> Tally:
+def read(content: bytes, time: datetime) -> ImportedCounts:
     """Return the counts that another program exported.
 
     Raises:
@@ -69,7 +69,7 @@ def read(content: bytes, time: datetime) -> Tally:
     words = _sum(counts)
     # A word can't stand in more mails than there were; some dumps say so after an expiry.
     capped = [(min(in_spam, spam), min(in_ham, ham)) for in_spam, in_ham in words.values()]
-    return Tally(
+    return ImportedCounts(
         digest=blake2b(content, digest_size=DIGEST_BYTES, person=b"spamd tally").digest(),
         source=source,
         time=time,

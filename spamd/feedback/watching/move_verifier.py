@@ -2,7 +2,7 @@
 
 Folders are not read at one moment, and some show mail of others. So a move counts only when
 
-    1 the mail lay in A at the last look, and B, read after A, did not hold it then
+    1 the mail lay in A at the last poll, and B, read after A, did not hold it then
     2 now B lists it
     3 it is gone from A, by a whole list of A that agrees with the number of mails there
     4 and B lists it still
@@ -16,13 +16,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from spamd.feedback.mailboxes.mailbox import FolderError, Head, Mailbox, Place
+from spamd.feedback.mailboxes.mailbox import FolderError, Mailbox, MessageSummary, Place
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.ports import History, Known, Mailboxes, Sighting
-from spamd.feedback.teacher import Candidate, Extract
-from spamd.feedback.watching.rule import NOWHERE, Event, Sight, Why, is_told, lesson
-from spamd.feedback.watching.sighting import Open, Seen, Sights, mark
-from spamd.ports import Clock
+from spamd.feedback.ports import Known, Sighting
+from spamd.feedback.teacher import Candidate
+from spamd.feedback.watching.context import WatcherContext
+from spamd.feedback.watching.lesson_rule import NOWHERE, Event, MoveFacts, Why, is_told, lesson
+from spamd.feedback.watching.poll_state import ChangedMessage, PollState, PossibleLesson, mark
 from spamd.sample import Label
 
 VIEW_SAMPLE = 200
@@ -55,58 +55,52 @@ AHEAD = timedelta(hours=1)
 
 
 class VanishedError(Exception):
-    """The mail was moved or removed before it could be fetched: no fault, the next look sees it."""
+    """The mail was moved or removed before it could be fetched: no fault, the next poll sees it."""
 
 
-class Judge:
-    """Decides what the mails of a look teach."""
+class MoveVerifier:
+    """Decides what the mails of a poll teach."""
 
-    def __init__(
-        self,
-        mailbox: Mailbox,
-        mailboxes: Mailboxes,
-        history: History,
-        extract: Extract,
-        options: FeedbackOptions,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, mailbox: Mailbox, context: WatcherContext, options: FeedbackOptions) -> None:
         self._mailbox = mailbox
-        self._mailboxes = mailboxes
-        self._history = history
-        self._extract = extract
+        self._mailboxes = context.mailboxes
+        self._history = context.history
+        self._extract = context.extract
         self._options = options
-        self._clock = clock
+        self._clock = context.clock
 
-    async def prove(self, sights: Sights) -> set[str]:
+    async def prove(self, state: PollState) -> set[str]:
         """Ask where the mails that may be lessons lie now; return which folders are views."""
-        for folder, cursor, keys in list(sights.origins()):
+        for folder, cursor, keys in list(state.origins()):
             try:
                 present = await self._mailbox.still(folder, sorted(keys), cursor)
             except FolderError:
                 present = keys  # in doubt
-            sights.asked(folder.name, keys, present)
-        for folder, cursor, keys in list(sights.targets()):
+            state.asked(folder.name, keys, present)
+        for folder, cursor, keys in list(state.targets()):
             try:
                 present = await self._mailbox.still(folder, sorted(keys), cursor)
             except FolderError:
                 present = ()
-            sights.open = [
+            state.possible = [
                 one
-                for one in sights.open
-                if one.seen.folder.name != folder.name or one.seen.head.key in present
+                for one in state.possible
+                if one.seen.folder.name != folder.name or one.seen.message.key in present
             ]
-        names = {row.folder for one in sights.open for row in one.rows}
-        names |= {one.seen.folder.name for one in sights.open}
+        names = {row.folder for one in state.possible for row in one.rows}
+        names |= {one.seen.folder.name for one in state.possible}
         return {
             name
             for name in names
-            if sights.place(name) is Place.OTHER and await self._is_view(name, sights)
+            if state.place(name) is Place.OTHER and await self._is_view(name, state)
         }
 
-    async def known(self, heads: Sequence[Head]) -> Mapping[str, Known]:
+    async def known(self, messages: Sequence[MessageSummary]) -> Mapping[str, Known]:
         """Return what is known of mails under their ids."""
         ids = {
-            head.id: head.delivered for head in heads if head.id and len(head.id) <= ID_CHARACTERS
+            message.id: message.delivered
+            for message in messages
+            if message.id and len(message.id) <= ID_CHARACTERS
         }
         if not ids:
             return {}
@@ -118,20 +112,22 @@ class Judge:
         return known
 
     async def ruled(
-        self, one: Open, sights: Sights, views: set[str], known: Known | None
+        self, one: PossibleLesson, state: PollState, views: set[str], known: Known | None
     ) -> Label | Why:
         """Return what a mail teaches, or why it teaches nothing."""
         seen = one.seen
         if seen.folder.name in views:
             return Why.SHOWN
-        found = lesson(self._sight(one, sights, views, known))
+        found = lesson(self._facts(one, state, views, known))
         if isinstance(found, Why) or seen.event is Event.MARKED:
             return found
-        if _is_renamed(one, sights):
+        if _is_renamed(one, state):
             return Why.RENAMED
-        return Why.TWICE if await self._mailbox.shown(seen.folder, seen.head) else found
+        return Why.TWICE if await self._mailbox.shown(seen.folder, seen.message) else found
 
-    async def candidate(self, seen: Seen, label: Label, known: Known | None) -> Candidate | Why:
+    async def candidate(
+        self, seen: ChangedMessage, label: Label, known: Known | None
+    ) -> Candidate | Why:
         """Return a mail as it was scanned, or if that is no longer kept, as it is now.
 
         Raises:
@@ -139,7 +135,7 @@ class Judge:
         """
         features = await self._history.kept(known.digest) if known else None
         if features is None:
-            content = await self._mailbox.content(seen.folder, seen.head.key)
+            content = await self._mailbox.content(seen.folder, seen.message.key)
             if content is None:
                 raise VanishedError
             features = await asyncio.to_thread(self._extract, content)
@@ -153,44 +149,46 @@ class Judge:
                     return Why.NOTHING
         return Candidate(features=features, label=label, known=known)
 
-    def _sight(self, one: Open, sights: Sights, views: set[str], known: Known | None) -> Sight:
-        head, folder = one.seen.head, one.seen.folder
+    def _facts(
+        self, one: PossibleLesson, state: PollState, views: set[str], known: Known | None
+    ) -> MoveFacts:
+        message, folder = one.seen.message, one.seen.folder
         was = stays = came = NOWHERE
         gone = []
         for row in one.rows:
             if row.folder in views:
                 continue
-            was |= sights.place(row.folder)
-            if sights.has_left(row):
+            was |= state.place(row.folder)
+            if state.has_left(row):
                 gone.append(row)
             else:
-                stays |= sights.place(row.folder)
+                stays |= state.place(row.folder)
         here = 0
-        for new in sights.came.get(head.trace, ()):
-            came |= NOWHERE if new.folder in views else sights.place(new.folder)
+        for new in state.came.get(message.trace, ()):
+            came |= NOWHERE if new.folder in views else state.place(new.folder)
             here += new.folder == folder.name
         dates = {row.delivered for row in gone if row.delivered}
         same = known is not None or one.seen.sighting.delivered in dates
-        return Sight(
+        return MoveFacts(
             place=folder.place,
             event=one.seen.event,
             was=was,
             stays=stays,
             came=came,
-            mark=mark(head) if self._options.keywords else None,
+            mark=mark(message) if self._options.keywords else None,
             verdict=known.verdict if known else None,
             label=known.label if known else None,
             same=same and here <= len(gone),
-            hasty=self._is_hasty(gone or one.rows, sights, known),
+            hasty=self._is_hasty(gone or one.rows, state, known),
             kept=folder.kept,
         )
 
-    def _is_hasty(self, rows: Sequence[Sighting], sights: Sights, known: Known | None) -> bool:
+    def _is_hasty(self, rows: Sequence[Sighting], state: PollState, known: Known | None) -> bool:
         """Return whether a mail was never seen after the time that rules of programs take."""
         window = self._options.rule_window_s
         ahead = (self._clock.now() + AHEAD).timestamp()
         for row in rows if window else ():
-            cursor = sights.cursors.get(row.folder)
+            cursor = state.cursors.get(row.folder)
             last = cursor.time.timestamp() if cursor else 0.0
             came = row.delivered + DATE_S if 0 < row.delivered < ahead else 0.0
             if known is not None and known.scanned is not None and not came:
@@ -199,48 +197,48 @@ class Judge:
                 return True
         return False
 
-    async def _is_view(self, name: str, sights: Sights) -> bool:
+    async def _is_view(self, name: str, state: PollState) -> bool:
         """Return whether a folder shows mail that lies in other folders at the same time."""
         rows = [*await self._mailboxes.lying(self._mailbox.key, name)]
-        rows += [one for ones in sights.came.values() for one in ones if one.folder == name]
-        rows = [row for row in rows if not sights.has_left(row)][-VIEW_SAMPLE:]
+        rows += [one for ones in state.came.values() for one in ones if one.folder == name]
+        rows = [row for row in rows if not state.has_left(row)][-VIEW_SAMPLE:]
         if len(rows) < VIEW_LEAST:
             return False
         others = await self._mailboxes.seen(self._mailbox.key, [row.mail for row in rows])
         shared = main = 0
         for row in rows:
-            places = _elsewhere(row, others, sights)
+            places = _elsewhere(row, others, state)
             shared += bool(places)
-            main += any(sights.place(place) is not Place.OTHER for place in places)
+            main += any(state.place(place) is not Place.OTHER for place in places)
         return shared >= VIEW_SHARE * len(rows) and main >= VIEW_MAIN_SHARE * len(rows)
 
 
 def _elsewhere(
-    row: Sighting, others: Mapping[bytes, Sequence[Sighting]], sights: Sights
+    row: Sighting, others: Mapping[bytes, Sequence[Sighting]], state: PollState
 ) -> set[str]:
     """Return the other folders that a mail lies in now."""
-    known = [*others.get(row.mail, ()), *sights.came.get(row.mail, ())]
+    known = [*others.get(row.mail, ()), *state.came.get(row.mail, ())]
     return {
         other.folder
         for other in known
-        if other.folder != row.folder and other.folder in sights.folders
-        if not sights.has_left(other)
+        if other.folder != row.folder and other.folder in state.folders
+        if not state.has_left(other)
     }
 
 
-def _is_renamed(one: Open, sights: Sights) -> bool:
+def _is_renamed(one: PossibleLesson, state: PollState) -> bool:
     """Return whether a new folder holds all that the inbox, or a folder without UIDs, held.
 
     Renaming the inbox moves its mail (RFC 3501 §6.3.5); a folder without UIDs that was renamed and
     made anew looks the same.
     """
-    if one.seen.folder.name in sights.cursors:
+    if one.seen.folder.name in state.cursors:
         return False
     for name in {row.folder for row in one.rows}:
-        news, before = sights.news.get(name), sights.cursors.get(name)
-        if news is None or before is None:
+        changes, before = state.changes.get(name), state.cursors.get(name)
+        if changes is None or before is None:
             continue
-        keyed = before.validity and sights.place(name) is not Place.INBOX
-        if not keyed and news.end.messages == 0 and before.messages >= RENAMED_LEAST:
+        keyed = before.validity and state.place(name) is not Place.INBOX
+        if not keyed and changes.end.messages == 0 and before.messages >= RENAMED_LEAST:
             return True
     return False

@@ -1,0 +1,32 @@
+"""What all watchers of one process share."""
+
+from dataclasses import dataclass, field
+
+from spamd.feedback.mailboxes.blocking_threads import BlockingThreads
+from spamd.feedback.mailboxes.imap_login import TlsContexts
+from spamd.feedback.ports import FeedbackObserver, History, Mailboxes
+from spamd.feedback.teacher import Extract, Teacher
+from spamd.ports import Clock
+
+MAILDIR_THREADS = 8
+"""Threads that read Maildirs: twice as many as are polled at a time, as some disks may be away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatcherContext:
+    """What watchers know, whom they teach and tell.
+
+    mailboxes  what the folders held at the last poll
+    history    what we said about mail, and what it was taught as
+    """
+
+    mailboxes: Mailboxes
+    history: History
+    teacher: Teacher
+    extract: Extract
+    clock: Clock
+    observer: FeedbackObserver
+    tls: TlsContexts = field(default_factory=TlsContexts)
+    maildir_threads: BlockingThreads = field(
+        default_factory=lambda: BlockingThreads("maildir", MAILDIR_THREADS)
+    )
