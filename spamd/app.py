@@ -35,6 +35,7 @@ from spamd.sample import Label
 from spamd.scanning import ScanningInspector
 from spamd.settings import Settings
 from spamd.storage.corpus.sqlite_lookup import Preload
+from spamd.storage.maintenance.expiry import expire
 from spamd.storage.store import Store
 from spamd.store_opening import NoVerdicts, StoreOpening
 
@@ -140,7 +141,7 @@ class Application:
 
     async def _expire(self, store: Store) -> None:
         """Remove what is too old, and say how much that was."""
-        gone = await store.expire(self._settings.ages, dry_run=False)
+        gone = await expire(store.database, WallClock(), self._settings.ages, dry_run=False)
         if gone.total:
             self.observer.happened("storage.expired", **asdict(gone))
 

@@ -6,7 +6,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -21,16 +21,7 @@ from spamd.relay.urls import Listener
 from spamd.supervisor import EXIT_CONFIG, Supervisor, notify
 from tests.fakes import FakeObserver
 from tests.relay.peers import LETTER, WAIT_S, ScriptedNextHop, Talk
-
-START_S = 60.0
-"""A busy machine takes seconds to start an interpreter with all it imports."""
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Look until something is so that happens in another process."""
-    async with asyncio.timeout(START_S):
-        while not condition():  # noqa: ASYNC110 - nobody sets an event over there
-            await asyncio.sleep(0.02)
+from tests.waiting import until
 
 
 def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +62,6 @@ class Running:
     observer: FakeObserver
     task: "asyncio.Task[int]"
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        await until(condition)
-
 
 @asynccontextmanager
 async def supervised(url: str, *arguments: str, workers: int = 2) -> AsyncIterator[Running]:
@@ -84,7 +72,7 @@ async def supervised(url: str, *arguments: str, workers: int = 2) -> AsyncIterat
     task = asyncio.get_running_loop().create_task(supervisor.run())
     running = Running(supervisor, columns[0][0].getsockname()[1], observer, task)
     try:
-        await running.until(lambda: task.done() or supervisor.ready)
+        await until(lambda: task.done() or supervisor.ready)
         yield running
     finally:
         supervisor.stop()
@@ -116,7 +104,7 @@ async def test_a_killed_worker_is_replaced_and_nobody_is_turned_away() -> None:
             talk = await Talk.to(running.port)
             assert (await talk.deliver()).startswith(b"250 ")
             await talk.close()
-        await running.until(lambda: len(running.supervisor.processes) == 2)
+        await until(lambda: len(running.supervisor.processes) == 2)
         assert second in running.supervisor.processes
         assert first not in running.supervisor.processes
         assert [name for name, _ in running.observer.events] == ["worker.lost"]
@@ -128,7 +116,7 @@ async def test_sighup_replaces_workers_and_their_sessions_go_on() -> None:
         talk = await Talk.to(running.port)
         await talk.begin()
         os.kill(os.getpid(), signal.SIGHUP)
-        await running.until(lambda: not before & set(running.supervisor.processes))
+        await until(lambda: not before & set(running.supervisor.processes))
         await talk.send(LETTER + b".\r\n")
         assert (await talk.reply()).startswith(b"250 ")
         await talk.close()
@@ -142,10 +130,10 @@ async def test_k11_a_worker_that_dies_is_followed_by_the_successor_that_is_getti
     async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
         (old,) = running.supervisor.processes
         os.kill(os.getpid(), signal.SIGHUP)
-        await running.until(lambda: bool(running.supervisor._leaving))
+        await until(lambda: bool(running.supervisor._leaving))
         coming = running.supervisor._leaving[-1].process.pid
         os.kill(old, signal.SIGKILL)
-        await running.until(lambda: running.supervisor.processes == [coming])
+        await until(lambda: running.supervisor.processes == [coming])
         assert [name for name, _ in running.observer.events] == ["worker.lost"]
         talk = await Talk.to(running.port)
         assert (await talk.deliver()).startswith(b"250 ")
@@ -158,12 +146,12 @@ async def test_k11_a_worker_that_dies_is_replaced_when_its_successor_dies_too() 
     async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
         (old,) = running.supervisor.processes
         os.kill(os.getpid(), signal.SIGHUP)
-        await running.until(lambda: bool(running.supervisor._leaving))
+        await until(lambda: bool(running.supervisor._leaving))
         coming = running.supervisor._leaving[-1].process.pid
         os.kill(old, signal.SIGKILL)
         os.kill(coming, signal.SIGKILL)
-        await running.until(lambda: not {old, coming} & set(running.supervisor.processes))
-        await running.until(lambda: len(running.supervisor.processes) == 1)
+        await until(lambda: not {old, coming} & set(running.supervisor.processes))
+        await until(lambda: len(running.supervisor.processes) == 1)
         talk = await Talk.to(running.port)
         assert (await talk.deliver()).startswith(b"250 ")
         await talk.close()
@@ -181,7 +169,7 @@ async def test_k11_two_thousand_sighups_make_one_round_or_two() -> None:
             seen.update(running.supervisor.processes)
             return len(seen) > 1 and not running.supervisor._coming
 
-        await running.until(over)
+        await until(over)
         assert len(seen) <= 3
 
 

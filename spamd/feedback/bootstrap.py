@@ -53,9 +53,6 @@ BATCH = 100
 MESSAGE_IDS = 200_000
 """Message-IDs remembered of Sent at most: 20 MB, and what a person writes in decades."""
 
-ID_CHARACTERS = 100
-"""Longest X-Spam-Id value worth a question to the database: ours are far shorter."""
-
 REFERENCES = 50
 """Message-IDs taken from one field; a thread names some ten."""
 
@@ -143,7 +140,7 @@ class Bootstrap:
         for mailbox in self._mailboxes:
             try:
                 await mailbox.open()
-                await self._survey(mailbox, plan, advance)
+                await self._plan_mailbox(mailbox, plan, advance)
             except MailboxError as error:
                 plan.faults.append(str(error))
             finally:
@@ -173,8 +170,8 @@ class Bootstrap:
         await self._trainer.rehearse()  # folders came one after the other
         return summary
 
-    async def _survey(self, mailbox: Mailbox, plan: Plan, advance: Advance) -> None:
-        folders = await mailbox.survey()
+    async def _plan_mailbox(self, mailbox: Mailbox, plan: Plan, advance: Advance) -> None:
+        folders = await mailbox.bootstrap_folders()
         sent = _Sent()
         for folder, role in folders:
             if role is Role.SENT:
@@ -215,11 +212,7 @@ class Bootstrap:
 
     async def _filed(self, messages: Sequence[MessageSummary]) -> Collection[str]:
         """Return which mails in Junk a filter put there: ours, or whoever wrote the flag."""
-        ids = {
-            message.key: message.id
-            for message in messages
-            if message.id and len(message.id) <= ID_CHARACTERS
-        }
+        ids = {message.key: message.id for message in messages if message.id}
         known = await self._history.by_id(list(ids.values())) if ids else {}
         ours = {
             key for key, one in ids.items() if one in known and known[one].verdict is Verdict.SPAM

@@ -23,14 +23,19 @@ TRASH_FOLDERS = (
 )  # fmt: skip
 """Names of the folder in which people throw mail away."""
 
-EXCLUDED_FOLDERS = (
-    *TRASH_FOLDERS,
-    "Drafts", "Draft", "Entwürfe", "Brouillons", "Borradores", "Bozze", "Concepten", "Utkast",
-    "Rascunhos", "Черновики", "下書き", "草稿",
+SENT_FOLDERS = (
     "Sent", "Sent Items", "Sent Messages", "Sent Mail", "Gesendet", "Gesendete Elemente",
     "Gesendete Objekte", "Envoyés", "Messages envoyés", "Éléments envoyés", "Enviados",
     "Elementos enviados", "Posta inviata", "Inviata", "Verzonden", "Skickat", "Отправленные",
     "送信済み", "已发送",
+)  # fmt: skip
+"""Names of the folder for the mail that people wrote; it tells `bootstrap` what they answered."""
+
+EXCLUDED_FOLDERS = (
+    *TRASH_FOLDERS,
+    "Drafts", "Draft", "Entwürfe", "Brouillons", "Borradores", "Bozze", "Concepten", "Utkast",
+    "Rascunhos", "Черновики", "下書き", "草稿",
+    *SENT_FOLDERS,
     "Outbox", "Postausgang", "Boîte d'envoi", "Templates", "Vorlagen",
 )  # fmt: skip
 """Folders whose mail says nothing about ham: thrown away, unfinished, or written by the user."""

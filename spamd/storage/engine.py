@@ -15,10 +15,10 @@ write, wrong password); `StorageUnavailable` when the database doesn't answer or
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import URL, make_url
@@ -29,9 +29,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from spamd.errors import ConfigError, StorageUnavailable
-from spamd.storage.corpus import token_bulk
 from spamd.storage.options import DatabaseOptions
 from spamd.wording import masked_urls, reason
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+T = TypeVar("T")
+
+CHUNK = 500
+"""Keys or rows per statement."""
 
 BEGIN = "spamd_begin"
 """Execution option: the statement that begins a transaction on SQLite."""
@@ -237,11 +244,23 @@ def volume_warning(path: Path, *, marks: tuple[Path, ...] = CONTAINER_MARKS) -> 
     )
 
 
-async def give_memory_back(connection: AsyncConnection) -> None:
-    """Return what reading the whole token table took to the system; SQLite keeps its pages."""
+def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield values `CHUNK` at a time: bind variables are limited, and so is memory."""
+    for start in range(0, len(values), CHUNK):
+        yield values[start : start + CHUNK]
+
+
+def upsert(
+    connection: AsyncConnection,
+) -> "type[sqlite.Insert] | type[postgresql.Insert]":
+    """Return the INSERT of this server that knows ON CONFLICT."""
     if connection.dialect.name == "sqlite":
-        await connection.exec_driver_sql("PRAGMA shrink_memory")
-    token_bulk.give_memory_back()
+        from sqlalchemy.dialects import sqlite  # noqa: PLC0415 - each server's is large
+
+        return sqlite.Insert
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415
+
+    return postgresql.Insert
 
 
 def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:

@@ -12,8 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.feedback.ports import LeaseHolder
 from spamd.ports import Clock
-from spamd.storage.corpus.corpus_tables import upsert
-from spamd.storage.engine import Database
+from spamd.storage.engine import Database, upsert
 from spamd.storage.tables import lease
 from spamd.storage.times import from_number, to_number
 

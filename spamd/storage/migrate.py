@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from alembic import command
 from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, func, insert, select
@@ -70,7 +70,7 @@ async def upgrade(database: Database) -> Upgrade:
         if before is not None and database.path:
             # By a connection of its own: it sees the last commit, and ours has the write lock.
             backup = await copy_file(database, database.path, before)
-        await connection.run_sync(_run, after, upwards=True)
+        await connection.run_sync(lambda plain: command.upgrade(_config(plain), after))
         await _first_rows(connection)
     return Upgrade(before=before, after=after, backup=backup)
 
@@ -78,7 +78,7 @@ async def upgrade(database: Database) -> Upgrade:
 async def downgrade(database: Database, revision: str) -> None:
     """Take the schema back to an older revision ("base": no tables at all)."""
     async with database.writing() as connection:
-        await connection.run_sync(_run, revision, upwards=False)
+        await connection.run_sync(lambda plain: command.downgrade(_config(plain), revision))
 
 
 async def check_schema(database: Database) -> None:
@@ -169,25 +169,14 @@ async def _first_rows(connection: AsyncConnection) -> None:
         )
 
 
-def _config() -> Config:
+def _config(connection: Connection | None = None) -> Config:
+    """Return what alembic needs to know; `env.py` runs the steps on this connection."""
     config = Config()
     config.set_main_option("script_location", str(files("spamd.migrations")))
     config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
     return config
 
 
 def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(_config())
-
-
-def _run(connection: Connection, target: str, *, upwards: bool) -> None:
-    config = _config()
-    config.attributes["connection"] = connection
-    scripts = ScriptDirectory.from_config(config)
-    steps = scripts._upgrade_revs if upwards else scripts._downgrade_revs  # noqa: SLF001 - what alembic.command does; it has no other way to hand over a connection
-
-    def plan(current: object, _: object) -> object:
-        return steps(target, current)  # type: ignore[arg-type]  # alembic types it loosely
-
-    with EnvironmentContext(config, scripts, fn=plan, destination_rev=target):
-        scripts.run_env()

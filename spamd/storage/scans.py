@@ -22,16 +22,12 @@ from spamd.ports import Clock
 from spamd.report import ScanReport
 from spamd.sample import Label
 from spamd.storage.corpus.codec import decode_features, encode_features
-from spamd.storage.corpus.corpus_tables import upsert
-from spamd.storage.engine import Database
+from spamd.storage.engine import Database, chunks, upsert
 from spamd.storage.tables import lesson, scan
 from spamd.storage.times import from_number, to_number
 
 WAITING = 2_000
 """Scans that may wait to be written: some seconds of a busy worker, about 40 MB of features."""
-
-CHUNK = 500
-"""Keys per statement."""
 
 YIELD_EVERY = 8
 """Scans packed before mail that waits gets a turn: about 3 ms."""
@@ -115,8 +111,8 @@ class Scans:
         columns = (scan.c.id, scan.c.digest, scan.c.time, scan.c.verdict, scan.c.probability)
         rows: list[Row[*tuple[Any, ...]]] = []
         async with self._database.reading() as connection:
-            for start in range(0, len(values), CHUNK):
-                wanted = select(*columns).where(key.in_(values[start : start + CHUNK]))
+            for part in chunks(values):
+                wanted = select(*columns).where(key.in_(part))
                 rows += (await connection.execute(wanted)).all()
         return rows
 
@@ -130,8 +126,7 @@ class Scans:
         )
         rows: dict[bytes, Row[*tuple[Any, ...]]] = {}
         async with self._database.reading() as connection:
-            for start in range(0, len(digests), CHUNK):
-                part = digests[start : start + CHUNK]
+            for part in chunks(digests):
                 wanted = select(*columns).where(lesson.c.digest.in_(part))
                 rows.update((row.digest, row) for row in await connection.execute(wanted))
         return rows

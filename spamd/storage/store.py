@@ -1,4 +1,4 @@
-"""Everything that is stored, behind one door: what `app` builds and hands out by ports.
+"""Everything that is stored, as scanning, training and feedback need it (their ports).
 
 store = await Store.open(options, schema=SCHEMA, bayes=BayesOptions(), clock=clock)
 store.unit_of_work             for `training.Trainer`
@@ -10,7 +10,6 @@ await store.close()
 
 from asyncio import wrap_future
 from contextlib import suppress
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -23,18 +22,14 @@ from spamd.errors import StorageUnavailable
 from spamd.ports import Clock
 from spamd.sample import FactSchema
 from spamd.storage.corpus import corpus_tables, journal
+from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.corpus.snapshot import Snapshot
 from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_model
 from spamd.storage.engine import Database
 from spamd.storage.leases import SqlLeases
-from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
-from spamd.storage.maintenance.expiry import Expired, expire
-from spamd.storage.maintenance.export import Imported, export_file, import_file, take_back_file
-from spamd.storage.maintenance.prune import Pruned, PruneOptions, prune
-from spamd.storage.maintenance.reset import reset
-from spamd.storage.maintenance.verify import Findings, verify
-from spamd.storage.options import SCHEMA, Ages, DatabaseOptions
+from spamd.storage.mailboxes import SqlMailboxes
+from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.scans import Scans
 from spamd.storage.tables import corpus
 from spamd.storage.watched_accounts import SqlAccounts
@@ -140,42 +135,6 @@ class Store:
         async with self.database.reading() as connection:
             found: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
             return found
-
-    async def verify(self) -> Findings:
-        """Return what in the tables does not agree with the journal."""
-        return await verify(self.database, self._cache.schema)
-
-    async def prune(self, options: PruneOptions, *, dry_run: bool) -> Pruned:
-        """Let go of old rare words, or only count them."""
-        return await prune(self.database, self._clock, options, dry_run=dry_run)
-
-    async def expire(self, ages: Ages, *, dry_run: bool) -> Expired:
-        """Let go of what is too old besides words and lessons, or only count it."""
-        return await expire(self.database, self._clock, ages, dry_run=dry_run)
-
-    async def reset(self, folder: Path) -> Path:
-        """Forget all lessons; return the copy that was made before (see `reset.reset`)."""
-        return await reset(self.database, self._clock, folder)
-
-    async def export_file(self, path: Path) -> int:
-        """Write all lessons to a new text file; return how many."""
-        return await export_file(self.database, path)
-
-    async def import_file(self, path: Path) -> Imported:
-        """Add the lessons that `export_file` wrote, or the counts that another program exported.
-
-        Raises:
-            FormatError: no program that we know wrote it, or it holds no words.
-        """
-        return await import_file(self.unit_of_work, path, self._clock)
-
-    async def take_back_file(self, path: Path) -> Imported:
-        """Take back the counts that a file of another program brought, if it did.
-
-        Raises:
-            FormatError: no program that we know wrote it, or it holds no words.
-        """
-        return await take_back_file(self.unit_of_work, path, self._clock)
 
     async def close(self) -> None:
         """Close all connections; scans that were not flushed are lost."""

@@ -6,13 +6,9 @@ from datetime import datetime
 from sqlalchemy import select, update
 
 from spamd.feedback.ports import AccountState, WatchedAccount
-from spamd.storage.corpus.corpus_tables import upsert
-from spamd.storage.engine import Database
+from spamd.storage.engine import Database, chunks, upsert
 from spamd.storage.tables import account
 from spamd.storage.times import from_number, to_number
-
-CHUNK = 500
-"""Rows per statement."""
 
 
 class SqlAccounts:
@@ -54,14 +50,14 @@ class SqlAccounts:
             insert = upsert(connection)(account)
             fresh = {each.name: insert.excluded[each.name] for each in account.columns}
             change = insert.on_conflict_do_update(index_elements=[account.c.name], set_=fresh)
-            for start in range(0, len(rows), CHUNK):
-                await connection.execute(change, rows[start : start + CHUNK])
+            for part in chunks(rows):
+                await connection.execute(change, part)
 
     async def leave(self, kept: Collection[str]) -> None:
         """Say of all accounts but these that nobody watches them any more."""
         gone = [each.name for each in await self.accounts() if each.name not in kept]
-        for start in range(0, len(gone), CHUNK):
-            these = account.c.name.in_(gone[start : start + CHUNK])
+        for part in chunks(gone):
+            these = account.c.name.in_(part)
             async with self._database.writing() as connection:
                 left = update(account).where(these).values(state=AccountState.LEFT.value)
                 await connection.execute(left)

@@ -25,7 +25,7 @@ from tests.cli.conftest import Spamd, made_up
 from tests.e2e.feedback_daemon import settled
 from tests.feedback.test_maildir import Box
 from tests.rights import needs_root
-from tests.servers.base import wait_until
+from tests.waiting import wait_until
 
 
 @pytest.fixture

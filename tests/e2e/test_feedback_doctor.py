@@ -27,8 +27,9 @@ from spamd.training import TrainingOptions
 from spamd.training.trainer import Trainer
 from tests.e2e.feedback_daemon import CHECKOUT, Daemon
 from tests.feedback.world import account_of
-from tests.servers.base import free_port, wait_until
+from tests.servers.base import free_port
 from tests.servers.dovecot import PASSWORD, Dovecot, DovecotFactory
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pytest
 
 from tests.e2e.feedback_daemon import CHECKOUT, Daemon, delivered, lesson_mails, probability
 from tests.feedback.world import Owner
-from tests.servers.base import wait_until
 from tests.servers.dovecot import MASTER, MASTER_PASSWORD, DovecotFactory
+from tests.waiting import wait_until
 
 
 @pytest.fixture

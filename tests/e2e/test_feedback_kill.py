@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.e2e.feedback_daemon import CHECKOUT, Daemon
 from tests.feedback.world import Owner, mail
-from tests.servers.base import wait_until
 from tests.servers.dovecot import DovecotFactory
+from tests.waiting import wait_until
 
 MAILS = 60
 KILLS = 6

@@ -18,8 +18,8 @@ import pytest
 from tests.e2e.feedback_daemon import CHECKOUT, Daemon
 from tests.feedback.world import Owner
 from tests.memory import run_measured
-from tests.servers.base import wait_until
 from tests.servers.dovecot import Dovecot, DovecotFactory
+from tests.waiting import wait_until
 
 MAILS = 100_000
 MEMORY_BYTES = 200 * 2**20

@@ -6,8 +6,8 @@ import pytest
 
 from tests.e2e.feedback_daemon import Daemon, delivered
 from tests.feedback.test_report_address import report
-from tests.servers.base import wait_until
 from tests.servers.dovecot import DovecotFactory
+from tests.waiting import wait_until
 
 ADDRESSES = """
 feedback.spam_addresses = ["spam@our.test"]

@@ -11,10 +11,11 @@ import pytest
 
 from tests.e2e.forged_fields import FRONTS, shapes
 from tests.e2e.relay_daemon import Spamd
-from tests.servers.base import require, wait_until
+from tests.servers.base import require
 from tests.servers.cyrus import Cyrus
 from tests.servers.dovecot import Dovecot
 from tests.servers.postfix import Postfix, PostfixOptions, delivering
+from tests.waiting import wait_until
 
 SIEVE = 'require ["fileinto"];\nif header :is "X-Spam-Flag" "YES" { fileinto "Junk"; }\n'
 SETTINGS = 'relay.bare_newline = "normalize"\nrelay.max_message_bytes = 1000000\n'

@@ -23,11 +23,12 @@ from tests.docs.blocks import block
 from tests.e2e.feedback_daemon import settled
 from tests.e2e.relay_daemon import Spamd
 from tests.feedback.world import Owner
-from tests.servers.base import free_port, require, wait_until
+from tests.servers.base import free_port, require
 from tests.servers.dovecot import MASTER_PASSWORD, PASSWORD, Dovecot
 from tests.servers.exim import EximAdditions, EximFactory
 from tests.servers.postfix import Postfix, PostfixFactory, PostfixOptions, SmtpSink, SmtpSinkFactory
 from tests.servers.stranger import Stranger, refused
+from tests.waiting import wait_until
 
 FEW = "\n[decision]\nminimum_ham = 5\nminimum_spam = 5\n"
 """Verdicts after ten lessons; the only line that is ours."""

@@ -13,6 +13,7 @@ from tests.memory import forget_peak, peak_bytes
 from tests.relay.ledger import Clients, FaultyNextHop, agree
 from tests.relay.peers import LETTER, ScriptedNextHop, Talk
 from tests.test_daemon import Running, supervised
+from tests.waiting import until
 
 MIB = 2**20
 
@@ -150,7 +151,7 @@ async def test_sighup_under_load_drops_no_session() -> None:
             before = set(running.supervisor.processes)
             sending = asyncio.create_task(clients.send(range(600), 10))
             os.kill(os.getpid(), signal.SIGHUP)
-            await running.until(lambda: not before & set(running.supervisor.processes))
+            await until(lambda: not before & set(running.supervisor.processes))
             await sending
             agree(clients, next_hop)
             assert set(clients.accepted) == set(range(600))

@@ -14,7 +14,7 @@ import pytest
 
 from spamd.message.features import extract
 from tests.e2e.relay_daemon import Spamd
-from tests.servers.base import free_port, wait_until
+from tests.servers.base import free_port
 from tests.servers.dovecot import Dovecot
 from tests.servers.postfix import (
     PostfixFactory,
@@ -24,6 +24,7 @@ from tests.servers.postfix import (
     before_queue,
     delivering,
 )
+from tests.waiting import wait_until
 
 MAIL = "From: a@x.test\r\nTo: b@y.test\r\nSubject: from afar\r\n\r\nSome words.\r\n"
 XFORWARD = 'relay.trusted_networks = ["127.0.0.0/8"]'

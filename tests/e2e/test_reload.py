@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.relay_daemon import Spamd
-from tests.servers.base import free_port, wait_until
+from tests.servers.base import free_port
+from tests.waiting import wait_until
 
 NOWHERE = "smtp://127.0.0.1:1"
 

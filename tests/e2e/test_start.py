@@ -10,8 +10,9 @@ import pytest
 
 from tests.cli.conftest import made_up
 from tests.e2e.relay_daemon import Spamd
-from tests.servers.base import free_port, require, wait_until
+from tests.servers.base import free_port, require
 from tests.servers.postgresql import Postgresql
+from tests.waiting import wait_until
 
 
 class Late(Spamd):

@@ -16,7 +16,7 @@ from pathlib import Path
 import atheris  # type: ignore[import-untyped]  # installed only by who runs this
 
 with atheris.instrument_imports(include=["spamd.feedback", "imapclient", "imaplib"]):
-    from spamd.feedback.mailboxes.folders import surveyed, watched
+    from spamd.feedback.mailboxes.folders import bootstrap_folders, watched
     from spamd.feedback.mailboxes.imap_rows import MODSEQ_MOST, UID_MOST
     from spamd.feedback.mailboxes.imap_session import ImapSession
     from spamd.feedback.mailboxes.mailbox import FolderError, MailboxError, header_fields, trace
@@ -83,7 +83,7 @@ def _check(error: MailboxError) -> None:
 
 def _visit(session: ImapSession) -> None:
     listed = session.listed()
-    surveyed(listed, ACCOUNT, OPTIONS)
+    bootstrap_folders(listed, ACCOUNT, OPTIONS)
     for folder in watched(listed, ACCOUNT, OPTIONS)[:3]:
         try:
             session.status(folder.raw)

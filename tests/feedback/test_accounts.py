@@ -26,8 +26,9 @@ from tests.feedback.fakes import FakeAccounts, FakeLeases
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.test_imap_idle import scripted
 from tests.feedback.test_service import at_work
-from tests.feedback.world import ServerClock, bench_at, running, until, watcher_context
+from tests.feedback.world import ServerClock, bench_at, running, watcher_context
 from tests.servers.base import free_port
+from tests.waiting import until
 
 QUICK = FeedbackOptions(lease_s=0.15, poll_s=0.1, retry_first_s=0.05, retry_most_s=0.05)
 

@@ -10,9 +10,10 @@ import pytest
 from spamd.feedback.ports import Cursor, Held, HeldLessons, Leases, Mailboxes, Parked, Sighting
 from spamd.message.features import extract
 from spamd.sample import Label
+from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.engine import Database
 from spamd.storage.leases import SqlLeases
-from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from tests.fakes import FakeClock

@@ -14,8 +14,9 @@ from spamd.sample import Label
 from tests.feedback.conftest import Account
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.tap import Tap
-from tests.feedback.world import Bench, account_of, bench_at, only, running, until, world_at
+from tests.feedback.world import Bench, account_of, bench_at, only, running, world_at
 from tests.servers.dovecot import DovecotFactory
+from tests.waiting import until
 
 RARE = FeedbackOptions(
     poll_s=600, timeout_s=2, retry_first_s=0.05, retry_most_s=0.2, rule_window_s=0

@@ -27,7 +27,8 @@ from tests.feedback.lying_server import (
     told,
 )
 from tests.feedback.scripted import ScriptedImap, plain
-from tests.feedback.world import ServerClock, bench_at, until
+from tests.feedback.world import ServerClock, bench_at
+from tests.waiting import until
 
 MOST_S = 60.0
 """No lie may cost more, on any machine: the deadlines here are half a second."""

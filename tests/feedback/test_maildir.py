@@ -21,7 +21,8 @@ from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.ports import Clock
 from spamd.sample import Label
 from tests.feedback.fakes import FakeMailboxes
-from tests.feedback.world import Bench, bench_at, mail, only, running, until
+from tests.feedback.world import Bench, bench_at, mail, only, running
+from tests.waiting import until
 
 QUICK = FeedbackOptions(
     poll_s=5, maildir_poll_s=0.05, retry_first_s=0.05, retry_most_s=0.2, rule_window_s=0

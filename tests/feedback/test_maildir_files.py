@@ -19,7 +19,8 @@ from spamd.feedback.mailboxes.maildir_files import LEVELS, Files
 from spamd.feedback.options import AccountOptions
 from spamd.sample import Label
 from tests.feedback.test_maildir import QUICK, Box, maildir_mailbox
-from tests.feedback.world import bench_at, mail, only, running, until
+from tests.feedback.world import bench_at, mail, only, running
+from tests.waiting import until
 
 Trap = Callable[[Path], object]
 

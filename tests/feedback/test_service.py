@@ -25,7 +25,8 @@ from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeLeases, FakeMailboxes
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.test_maildir import Box
-from tests.feedback.world import ServerClock, mail, school_of, until, watcher_context
+from tests.feedback.world import ServerClock, mail, school_of, watcher_context
+from tests.waiting import until
 
 
 @asynccontextmanager

@@ -321,15 +321,6 @@ def only(lessons: Sequence[tuple[str, Label]]) -> tuple[str, Label]:
     return lessons[0]
 
 
-async def until(condition: Callable[[], object], *, deadline_s: float = 20) -> float:
-    """Wait until `condition` holds, and return how many seconds that took."""
-    started = time.monotonic()
-    while not condition():
-        assert time.monotonic() - started < deadline_s, "waited in vain"
-        await asyncio.sleep(0.01)
-    return time.monotonic() - started
-
-
 @asynccontextmanager
 async def running(bench: Bench) -> AsyncIterator[None]:
     """Let the watcher run on its own; it is stopped at the end, within two seconds."""

@@ -22,13 +22,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Self
 
 import pytest
+
+from tests.waiting import wait_until
 
 CORPORA = Path(__file__).resolve().parents[3] / "shared" / "corpora"
 """Archives of public mail, beside the checkout; too large and not ours to be part of it."""
@@ -141,17 +142,6 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def wait_until(
-    condition: Callable[[], object], *, what: str, deadline_s: float = 30, pause_s: float = 0.01
-) -> None:
-    """Look until `condition` holds; raise ServerError naming `what` when it never does."""
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise ServerError(f"{what}: not within {deadline_s:g} s")
-        time.sleep(pause_s)
 
 
 def greeting(port: int, *, timeout_s: float = 1) -> bytes:
@@ -274,7 +264,7 @@ class Server(ABC):
 
         try:
             wait_until(answers, what=f"{self.name} answers", deadline_s=self.start_s)
-        except ServerError as error:
+        except (ServerError, TimeoutError) as error:
             self.kill()
             raise ServerError(f"{error}{self.log_tail()}") from error
 
@@ -328,7 +318,7 @@ class Server(ABC):
             wait_until(
                 lambda: text in self.log_text(), what=f"{text!r} in the log", deadline_s=deadline_s
             )
-        except ServerError as error:
+        except TimeoutError as error:
             raise ServerError(f"{error}{self.log_tail()}") from None
 
     def __enter__(self) -> Self:

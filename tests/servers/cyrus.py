@@ -15,7 +15,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.servers.base import CYRUS_ROOT, Server, free_port, greeting, require, wait_until
+from tests.servers.base import CYRUS_ROOT, Server, free_port, greeting, require
+from tests.waiting import wait_until
 
 CONFIGURATION = """\
 configdirectory: {directory}/conf

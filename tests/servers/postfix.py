@@ -26,7 +26,8 @@ from typing import Protocol, Self
 
 import pytest
 
-from tests.servers.base import Server, ServerError, free_port, greeting, require, wait_until
+from tests.servers.base import Server, ServerError, free_port, greeting, require
+from tests.waiting import wait_until
 
 MAIN_CF = """\
 compatibility_level = 3.6

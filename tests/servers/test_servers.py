@@ -16,7 +16,6 @@ from tests.servers.base import (
     group_members,
     missing,
     require,
-    wait_until,
 )
 from tests.servers.dovecot import PASSWORD, DovecotFactory
 from tests.servers.postfix import (
@@ -27,6 +26,7 @@ from tests.servers.postfix import (
     before_queue,
     delivering,
 )
+from tests.waiting import wait_until
 
 MAIL = b"Subject: s\r\n\r\nhello\r\n.dots\r\n"
 

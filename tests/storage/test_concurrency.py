@@ -17,8 +17,8 @@ from spamd.bayes.counts import TAUGHT_TOKENS
 from spamd.errors import StorageUnavailable
 from spamd.feedback.ports import Held
 from spamd.message.facts import SCHEMA
+from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.engine import Database
-from spamd.storage.mailboxes import SqlHeldLessons
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.options import DatabaseOptions
 from spamd.training import Result
@@ -224,7 +224,7 @@ async def test_a_transaction_that_finds_the_database_locked_is_tried_again(
 CHILD = """
 import asyncio, sys
 from spamd.storage.engine import Database
-from spamd.storage.mailboxes import SqlHeldLessons
+from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.options import DatabaseOptions
 from tests.storage.mails import SPAM, HAM, Desk, FixedClock, mail
 from tests.storage.test_concurrency import story

@@ -7,8 +7,9 @@ from sqlalchemy import event, func, select
 
 from spamd.feedback.ports import AccountState, Cursor, Held, Parked, Sighting, WatchedAccount
 from spamd.storage import tables
+from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.engine import Database
-from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.maintenance.expiry import Expired, expire
 from spamd.storage.options import Ages
 from spamd.storage.scans import Scans

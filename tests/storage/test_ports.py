@@ -25,9 +25,10 @@ from spamd.feedback.ports import (
 )
 from spamd.message.features import Features
 from spamd.report import ScanReport
+from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.engine import Database
 from spamd.storage.leases import SqlLeases
-from spamd.storage.mailboxes import SqlHeldLessons, SqlMailboxes
+from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans

@@ -14,8 +14,8 @@ from spamd.sample import Label
 from spamd.storage import tables
 from spamd.storage.corpus.journal import Summary
 from spamd.storage.engine import Database
-from spamd.storage.maintenance.prune import PruneOptions
-from spamd.storage.migrate import upgrade
+from spamd.storage.maintenance.reset import reset
+from spamd.storage.maintenance.verify import verify
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
 from spamd.training import TrainingOptions
@@ -68,7 +68,7 @@ async def test_whoever_asks_for_words_again_and_again_reads_them_all_in_the_end(
         loaded.append(other.snapshot.loaded)
     assert not loaded[0]
     assert loaded[-1]
-    assert (await other.verify()).faults == ()
+    assert (await verify(other.database, SCHEMA)).faults == ()
     await other.close()
 
 
@@ -111,7 +111,7 @@ async def test_the_secret_stays_the_same_for_everybody(
     assert len(await store.secret()) == 32
     assert await store.secret() == await other.secret()
     await other.close()
-    await store.reset(tmp_path)
+    await reset(store.database, clock, tmp_path)
     assert len(await store.secret()) == 32
 
 
@@ -157,15 +157,3 @@ async def test_lessons_are_counted_by_source_and_by_what_they_corrected(
     found = await store.summary()
     assert list(found.sources.items()) == [("imap", 3), ("cli", 2)]
     assert (found.total, found.corrections) == (5, wrong)
-
-
-async def test_upkeep_goes_through_the_store(
-    store: Store, clock: FixedClock, tmp_path: Path
-) -> None:
-    await trainer(store, clock).train([mail("a"), mail("b")], SPAM, source="cli", actor="root")
-    assert (await store.verify()).faults == ()
-    assert (await store.prune(PruneOptions(), dry_run=True)).removed == 0
-    assert await store.export_file(tmp_path / "all.jsonl") == 2
-    await store.reset(tmp_path)
-    assert (await store.import_file(tmp_path / "all.jsonl")).learned == 2
-    await upgrade(store.database)

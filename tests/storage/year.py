@@ -27,6 +27,7 @@ from spamd.message.features import Features
 from spamd.sample import Label
 from spamd.settings import Settings
 from spamd.storage import tables
+from spamd.storage.maintenance.expiry import expire
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.store import Store
 from spamd.training import TrainingOptions
@@ -74,7 +75,7 @@ class Year:
         for day in range(step, DAYS + 1, step):
             await self._day(day)
             self._clock.advance(days=step)
-            await self._store.expire(Settings().ages, dry_run=False)
+            await expire(self._store.database, self._clock, Settings().ages, dry_run=False)
             if day + step > DAYS * (len(quarters) + 1) // 4:
                 quarters.append(await self._quarter())
         return quarters

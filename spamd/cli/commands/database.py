@@ -160,11 +160,12 @@ async def _prune(
     here: Session, options: "PruneOptions", *, dry_run: bool
 ) -> "tuple[str, Pruned, Expired]":
     from spamd.clock import WallClock
+    from spamd.storage.maintenance.expiry import expire
     from spamd.storage.maintenance.prune import prune as pruned
 
     async with resources.open_store(here.settings) as store:
         done = await pruned(store.database, WallClock(), options, dry_run=dry_run)
-        gone = await store.expire(here.settings.ages, dry_run=dry_run)
+        gone = await expire(store.database, WallClock(), here.settings.ages, dry_run=dry_run)
         return store.database.shown, done, gone
 
 
@@ -247,16 +248,22 @@ def import_(
 
 
 async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, Imported]":
-    from spamd.storage.maintenance.export import FormatError, import_lines
+    from spamd.clock import WallClock
+    from spamd.storage.maintenance.export import (
+        FormatError,
+        import_file,
+        import_lines,
+        take_back_file,
+    )
 
     async with resources.open_store(here.settings) as store:
         try:
             if take_back:
-                done = await store.take_back_file(Path(file))
+                done = await take_back_file(store.unit_of_work, Path(file), WallClock())
             elif file == STDIN:
                 done = await import_lines(store.unit_of_work, sys.stdin)
             else:
-                done = await store.import_file(Path(file))
+                done = await import_file(store.unit_of_work, Path(file), WallClock())
         except (FormatError, UnicodeDecodeError, EOFError) as error:
             raise SpamdError(f"{printable(file)}: {error}") from error
         except OSError as error:

@@ -17,6 +17,7 @@ from typing import Self
 from spamd.feedback.mailboxes.mailbox import Folder, Place, Role
 from spamd.feedback.options import (
     EXCLUDED_FOLDERS,
+    SENT_FOLDERS,
     TRASH_FOLDERS,
     AccountOptions,
     FeedbackOptions,
@@ -29,14 +30,6 @@ EXCLUDED_USES = {"\\trash", "\\drafts", "\\sent", *VIEWS}
 """RFC 6154 §2: thrown away, unfinished, own mail; and views."""
 
 UNREADABLE = {"\\noselect", "\\nonexistent"}
-
-SENT_FOLDERS = (
-    "Sent", "Sent Items", "Sent Messages", "Sent Mail", "Gesendet", "Gesendete Elemente",
-    "Gesendete Objekte", "Envoyés", "Messages envoyés", "Éléments envoyés", "Enviados",
-    "Elementos enviados", "Posta inviata", "Inviata", "Verzonden", "Skickat", "Отправленные",
-    "送信済み", "已发送",
-)  # fmt: skip
-"""Whom a person writes to stands here; their mail is ham. Only asked by `bootstrap`."""
 
 ARCHIVE_FOLDERS = ("Archive", "Archives", "Archiv", "Archivo", "Archivio", "Архив", "アーカイブ")
 """What people put here they wanted to keep. Only asked by `bootstrap`."""
@@ -99,7 +92,7 @@ def excluded(
     ]
 
 
-def surveyed(
+def bootstrap_folders(
     listed: Sequence[Listed], account: AccountOptions, options: FeedbackOptions
 ) -> list[tuple[Folder, Role]]:
     """Return the folders that old mail may be learned from, and what people keep in each."""

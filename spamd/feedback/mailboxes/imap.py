@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 from spamd.feedback.mailboxes.blocking_threads import BlockingThreads
-from spamd.feedback.mailboxes.folders import Listed, excluded, surveyed, watched
+from spamd.feedback.mailboxes.folders import Listed, bootstrap_folders, excluded, watched
 from spamd.feedback.mailboxes.imap_login import TlsContexts
 from spamd.feedback.mailboxes.imap_rows import Row, Status
 from spamd.feedback.mailboxes.imap_session import JUNK_KEYWORDS, ImapSession
@@ -27,8 +27,7 @@ from spamd.feedback.mailboxes.mailbox import (
     MessageSummary,
     Place,
     Role,
-    header_fields,
-    trace,
+    summary_of,
     unreadable,
 )
 from spamd.feedback.mailboxes.uidset import pack, unpack
@@ -117,10 +116,10 @@ class ImapMailbox:
         self._listed = self._session.listed()
         return watched(self._listed, self.account, self._options)
 
-    async def survey(self) -> Sequence[tuple[Folder, Role]]:
+    async def bootstrap_folders(self) -> Sequence[tuple[Folder, Role]]:
         """Return all folders that `bootstrap` may read, with what is kept in them."""
         return await self._call(
-            lambda: surveyed(self._session.listed(), self.account, self._options)
+            lambda: bootstrap_folders(self._session.listed(), self.account, self._options)
         )
 
     async def changes(
@@ -369,12 +368,9 @@ def _warning(folder: Folder) -> str:
 def _summary(row: Row, start: Cursor) -> MessageSummary:
     if row.fault:
         return unreadable(str(row.uid), row.fault)
-    fields = header_fields(row.header)
-    return MessageSummary(
-        key=str(row.uid),
-        fields=fields,
-        trace=trace(fields),
-        id=fields.get("x-spam-id") or None,
+    return summary_of(
+        str(row.uid),
+        row.header,
         flags=row.flags,
         delivered=row.delivered,
         baseline=row.uid < start.baseline,

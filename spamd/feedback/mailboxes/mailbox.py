@@ -39,6 +39,9 @@ WORDS = 200
 """Characters taken of what a server said: enough for a person to understand, none too many for a
 log."""
 
+ID_CHARACTERS = 100
+"""Longest X-Spam-Id value that is taken for one of ours: they are far shorter."""
+
 TRACE_FIELDS = ("message-id", "date", "from", "to", "subject", "x-spam-id")
 """Set by the sender or by us at the scan; mail servers and clients leave them alone."""
 
@@ -92,7 +95,7 @@ class MessageSummary:
     key        IMAP UID or Maildir base name
     fields     `SUMMARY_FIELDS`, lower-case names, undecoded values
     trace      the same in every folder the mail lies in
-    id         the value of its X-Spam-Id field, None without one
+    id         the value of its X-Spam-Id field, None without one that may be ours
     flags      keywords and flags as the server says them
     delivered  when it was delivered to the account (INTERNALDATE); None: unknown
     baseline it may have lain here already when we looked here last
@@ -170,7 +173,7 @@ class Mailbox(Protocol):
         """Return the folders to watch: the inbox, then others, Junk last."""
         ...
 
-    async def survey(self) -> Sequence[tuple[Folder, Role]]:
+    async def bootstrap_folders(self) -> Sequence[tuple[Folder, Role]]:
         """Return all folders that `bootstrap` may read, with what is kept in them."""
         ...
 
@@ -230,6 +233,23 @@ def trace(fields: Mapping[str, str]) -> bytes:
     """Return the fingerprint of a mail from its header fields (lower-case names)."""
     text = "\n".join(f"{name}:{fields.get(name, '')}" for name in TRACE_FIELDS)
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=TRACE_BYTES).digest()
+
+
+def summary_of(
+    key: str, header: bytes, *, flags: frozenset[str], delivered: datetime | None, baseline: bool
+) -> MessageSummary:
+    """Return the summary of a mail from the start of its header."""
+    fields = header_fields(header)
+    ours = fields.get("x-spam-id", "")
+    return MessageSummary(
+        key=key,
+        fields=fields,
+        trace=trace(fields),
+        id=ours if 0 < len(ours) <= ID_CHARACTERS else None,
+        flags=flags,
+        delivered=delivered,
+        baseline=baseline,
+    )
 
 
 def unreadable(key: str, fault: str) -> MessageSummary:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
 from spamd.feedback.mailboxes.blocking_threads import BlockingThreads, nothing
-from spamd.feedback.mailboxes.folders import Listed, excluded, surveyed, watched
+from spamd.feedback.mailboxes.folders import Listed, bootstrap_folders, excluded, watched
 from spamd.feedback.mailboxes.mailbox import (
     Folder,
     FolderChanges,
@@ -26,8 +26,7 @@ from spamd.feedback.mailboxes.mailbox import (
     MailboxError,
     MessageSummary,
     Role,
-    header_fields,
-    trace,
+    summary_of,
     unreadable,
     words,
 )
@@ -131,10 +130,10 @@ class MaildirMailbox:
         self._stamps = await self._aside(self._current_stamps, folders)
         return folders
 
-    async def survey(self) -> Sequence[tuple[Folder, Role]]:
+    async def bootstrap_folders(self) -> Sequence[tuple[Folder, Role]]:
         """Return all folders that `bootstrap` may read, with what is kept in them."""
         listed = await self._aside(self._listed)
-        return await self._aside(surveyed, listed, self.account, self._options)
+        return await self._aside(bootstrap_folders, listed, self.account, self._options)
 
     async def changes(
         self, folder: Folder, cursor: Cursor | None, *, baseline: bool
@@ -306,7 +305,6 @@ class MaildirMailbox:
         return [base for base in changed if marks(listing.names[base]) - marks(before[base])]
 
     def _summary(self, folder: Folder, key: str, cursor: Cursor) -> MessageSummary | None:
-        flags: frozenset[str] = frozenset()
         try:
             read = self._read(folder, key, HEADER_BYTES)
             if read is None:
@@ -315,19 +313,14 @@ class MaildirMailbox:
             flags = _flags(name, self._keywords(folder))
         except OSError as error:
             return unreadable(key, f"{key} in {folder.name} can't be read: {reason(error)}")
-        fields = header_fields(content)
         remembered = self._remembered.get(folder.raw)
         is_old = remembered is not None and key in remembered.old
-        baseline = is_old or status.st_ctime_ns // 1000 < cursor.baseline
-        delivered = datetime.fromtimestamp(status.st_mtime, UTC)
-        return MessageSummary(
-            key=key,
-            fields=fields,
-            trace=trace(fields),
-            id=fields.get("x-spam-id") or None,
+        return summary_of(
+            key,
+            content,
             flags=flags,
-            delivered=delivered,
-            baseline=baseline,
+            delivered=datetime.fromtimestamp(status.st_mtime, UTC),
+            baseline=is_old or status.st_ctime_ns // 1000 < cursor.baseline,
         )
 
     def _keywords(self, folder: Folder) -> dict[str, str]:

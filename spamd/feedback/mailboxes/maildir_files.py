@@ -93,12 +93,6 @@ class Files:
                         raise TooManyError(0, f"it holds more than {MOST_MAILS:,} files")
                     yield f"{part}/{entry.name}"
 
-    def status(self, raw: str, name: str) -> os.stat_result:
-        """Return the status of a mail."""
-        part, _, file = name.partition("/")
-        with self._opened(raw, part) as folder:
-            return os.stat(file, dir_fd=folder, follow_symlinks=False)
-
     def open(self, raw: str, name: str) -> BinaryIO:
         """Open a mail, or another file of a folder, for reading."""
         part, _, file = name.rpartition("/")

@@ -38,9 +38,6 @@ that is shown shares its mail as well, but with the view alone."""
 RENAMED_LEAST = 2
 """A folder that holds all that another one held is that one renamed; of one mail, who can tell?"""
 
-ID_CHARACTERS = 100
-"""Longest X-Spam-Id value worth a question to the database: ours are far shorter."""
-
 JUST_NOW_S = 10
 """Mail this young may have been scanned by a worker that has not written it down yet."""
 
@@ -97,11 +94,7 @@ class MoveVerifier:
 
     async def known(self, messages: Sequence[MessageSummary]) -> Mapping[str, Known]:
         """Return what is known of mails under their ids."""
-        ids = {
-            message.id: message.delivered
-            for message in messages
-            if message.id and len(message.id) <= ID_CHARACTERS
-        }
+        ids = {message.id: message.delivered for message in messages if message.id}
         if not ids:
             return {}
         known = await self._history.by_id(list(ids))

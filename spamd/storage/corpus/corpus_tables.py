@@ -4,8 +4,6 @@ The gram table is 4 MB and changes with each lesson, so it is written whole only
 `change` row holds what its revision added, and reading adds up what is newer than the table.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import and_, delete, select, update
@@ -20,9 +18,7 @@ from spamd.sample import FactSchema
 from spamd.storage import tables
 from spamd.storage.corpus.codec import add_gram_changes, decode_floats, encode_floats
 from spamd.storage.corpus.corpus_version import CorpusVersion
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects import postgresql, sqlite
+from spamd.storage.engine import upsert
 
 GRAMS_EVERY = 64
 """Revisions after which the whole gram table is written: reading adds up that many changes of some
@@ -149,16 +145,3 @@ async def write_grams(connection: AsyncConnection, table: NDArray[np.int32], rev
             set_={"revision": fresh.excluded.revision, "content": fresh.excluded.content},
         )
     )
-
-
-def upsert(
-    connection: AsyncConnection,
-) -> "type[sqlite.Insert] | type[postgresql.Insert]":
-    """Return the INSERT of this server that knows ON CONFLICT."""
-    if connection.dialect.name == "sqlite":
-        from sqlalchemy.dialects import sqlite  # noqa: PLC0415 - each server's is large
-
-        return sqlite.Insert
-    from sqlalchemy.dialects import postgresql  # noqa: PLC0415
-
-    return postgresql.Insert

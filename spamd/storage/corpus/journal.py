@@ -20,14 +20,12 @@ from spamd.storage.corpus.codec import (
     encode_floats,
     encode_sample,
 )
+from spamd.storage.engine import CHUNK, chunks
 from spamd.storage.tables import lesson, sample, storable
 from spamd.storage.times import from_number, to_number
 from spamd.training.ports import Lesson, LessonSummary, Selection
 
 JournalRow = Row[*tuple[Any, ...]]
-
-CHUNK = 500
-"""Digests per statement: bind variables are limited, and so is the memory for samples."""
 
 SUMMARY_COLUMNS = (
     lesson.c.digest,
@@ -46,14 +44,14 @@ async def listed(connection: AsyncConnection, selection: Selection) -> list[Less
     """Return the lessons that fit, in the order of learning."""
     conditions = _conditions(selection)
     if selection.digests is None:
-        chunks = [conditions]
+        queries = [conditions]
     else:
-        chunks = [[*conditions, lesson.c.digest.in_(part)] for part in _parts(selection.digests)]
+        queries = [[*conditions, lesson.c.digest.in_(part)] for part in chunks(selection.digests)]
     found: list[JournalRow] = []
-    for chunk in chunks:
+    for query in queries:
         statement = (
             select(lesson.c.id, *SUMMARY_COLUMNS)
-            .where(*chunk)
+            .where(*query)
             .order_by(lesson.c.id.desc())
             .limit(selection.newest)
         )
@@ -106,7 +104,7 @@ async def summary(connection: AsyncConnection) -> Summary:
 async def lessons(connection: AsyncConnection, digests: Sequence[bytes]) -> dict[bytes, Lesson]:
     """Return those of these lessons that are in force, in no order that matters."""
     found = {}
-    for part in _parts(digests):
+    for part in chunks(digests):
         statement = select(*COLUMNS).join_from(lesson, sample).where(lesson.c.digest.in_(part))
         for row in await connection.execute(statement):
             found[row.digest] = _lesson(row)
@@ -180,7 +178,7 @@ async def add(connection: AsyncConnection, learned: Sequence[Lesson]) -> None:
 
 async def remove(connection: AsyncConnection, digests: Sequence[bytes]) -> None:
     """Delete lessons; their samples go with them."""
-    for part in _parts(digests):
+    for part in chunks(digests):
         await connection.execute(delete(lesson).where(lesson.c.digest.in_(part)))
 
 
@@ -207,10 +205,6 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
     if selection.label is not None:
         conditions.append(lesson.c.label == selection.label)
     return conditions
-
-
-def _parts(digests: Sequence[bytes]) -> list[Sequence[bytes]]:
-    return [digests[start : start + CHUNK] for start in range(0, len(digests), CHUNK)]
 
 
 def _row(number: int, each: Lesson) -> dict[str, object]:

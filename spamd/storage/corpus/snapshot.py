@@ -28,10 +28,10 @@ from spamd.bayes.factcounts import FactCounts
 from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import FactSchema
-from spamd.storage.corpus import corpus_tables, token_table
+from spamd.storage.corpus import corpus_tables, token_bulk, token_table
 from spamd.storage.corpus.codec import add_gram_changes, decode_ids
 from spamd.storage.corpus.corpus_version import CorpusVersion
-from spamd.storage.engine import Database, give_memory_back
+from spamd.storage.engine import Database
 from spamd.storage.tables import change
 
 
@@ -118,7 +118,9 @@ class Snapshot:
             options=self._options,
         )
         self.model, self.version = model, version
-        await give_memory_back(connection)
+        if connection.dialect.name == "sqlite":  # which keeps the pages of the whole token table
+            await connection.exec_driver_sql("PRAGMA shrink_memory")
+        token_bulk.give_memory_back()
 
     async def _changes(self, connection: AsyncConnection, version: CorpusVersion) -> Update | None:
         """Return what changed since our revision, None when that can't be told any more."""

@@ -30,8 +30,8 @@ from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
 from spamd.ports import Clock
 from spamd.sample import FactSchema
-from spamd.storage import mailboxes, tables
-from spamd.storage.corpus import corpus_tables, imported_counts, journal, token_table
+from spamd.storage import tables
+from spamd.storage.corpus import corpus_tables, held_lessons, imported_counts, journal, token_table
 from spamd.storage.corpus.codec import encode_gram_changes, encode_ids
 from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.corpus.imported_counts import ImportedCounts
@@ -142,7 +142,7 @@ class SqlUnitOfWork:
 
     async def settle(self, digests: Sequence[bytes]) -> int:
         """Drop what waits for a review about these mails, as they are taught; return how many."""
-        return await mailboxes.settle(self._connection, digests)
+        return await held_lessons.settle(self._connection, digests)
 
     async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
         """Write what the model learned and unlearned since `model`, with its lessons; then commit.
