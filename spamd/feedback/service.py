@@ -187,5 +187,5 @@ def _mailbox(one: Login, options: FeedbackOptions, context: WatcherContext) -> M
         context.clock,
         login=one.login,
         actor=one.actor,
-        contexts=context.tls,
+        tls=context.tls,
     )

@@ -101,7 +101,7 @@ class People:
         }
         return shows[name]
 
-    def _new(self, number: int, verdict: Verdict | None, date: int) -> Mail:
+    def new(self, number: int, verdict: Verdict | None, date: int) -> Mail:
         identity = f"X-Spam-Id: id-{number}\r\n" if verdict else ""
         when = format_datetime(datetime.fromtimestamp(date, UTC))
         text = (
@@ -120,7 +120,7 @@ class People:
     def _deliver(self, step: Step) -> None:
         if step.mail not in self.mails:
             now = self.server.now()
-            mail = self._new(step.mail, VERDICTS[step.n], now)
+            mail = self.new(step.mail, VERDICTS[step.n], now)
             self.server.boxes[step.a].add(Copy(mail, now))
 
     def _filed(self, step: Step) -> None:
@@ -137,7 +137,7 @@ class People:
     def _wave(self, step: Step) -> None:
         for number in range(WAVE):
             date = self.server.now() - 100_000
-            mail = self._new(10_000 * (step.mail + 1) + number, None, date)
+            mail = self.new(10_000 * (step.mail + 1) + number, None, date)
             self.server.boxes[step.a].add(Copy(mail, date))
 
     def _twin(self, step: Step) -> None:

@@ -128,7 +128,7 @@ class Player(People):
         self._looking = True
         try:
             await self.watcher.poll()
-            whole = self.watcher._reader.whole
+            whole = self.watcher.reader.whole
         except (MailboxError, TemporaryError):
             await self.mailbox.close()
             await self.mailbox.open()

@@ -49,7 +49,7 @@ class Scene:
 
     def come(self, *subjects: int, folder: str = "INBOX", verdict: Verdict | None = None) -> None:
         for subject in subjects:
-            mail = self.player._new(subject, verdict, self.player.server.now())
+            mail = self.player.new(subject, verdict, self.player.server.now())
             self.box(folder).add(Copy(mail, self.player.server.now()))
         self.player.server.changes += 1
 
@@ -120,7 +120,7 @@ async def test_h2_k4_a_gap_in_the_uids_proves_nothing(steps: int, *, next_uid: b
             here.come(100 + number, folder="Junk", verdict=Verdict.HAM)
             await here.poll()
         assert here.taught() == []
-        assert here.player.watcher._reader.whole
+        assert here.player.watcher.reader.whole
 
 
 @pytest.mark.parametrize("told", [False, True])
@@ -171,7 +171,7 @@ async def test_h8_a_wave_from_outside_teaches_nothing_and_is_told() -> None:
     async with scene() as here:
         await here.poll()
         for number in range(40):
-            mail = here.player._new(number, None, here.player.server.now() - 10**6)
+            mail = here.player.new(number, None, here.player.server.now() - 10**6)
             here.box("Junk").add(Copy(mail, here.player.server.now() - 10**6))
         here.player.clock.seconds += 60
         summary = await here.player.watcher.poll()
@@ -208,10 +208,8 @@ async def moved_over_the_wire(spoil: Spoil, habits: Habits | None = None) -> Sce
         )
         async with bench_at(
             account, options=replace(OPTIONS, timeout_s=5), school=player.school,
-            mailboxes=player.mailboxes,
+            mailboxes=player.mailboxes, clock=player.clock,
         ) as bench:  # fmt: skip
-            bench.watcher._clock = player.clock
-            bench.mailbox._clock = player.clock  # type: ignore[attr-defined] # the IMAP mailbox
             player.observer = bench.observer
             here.come(1, 2, 3, 4, 5, verdict=Verdict.HAM)
             for change in (None, 1):

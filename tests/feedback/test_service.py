@@ -227,7 +227,7 @@ def test_j2_all_accounts_share_what_tls_needs() -> None:
         host="127.0.0.1", tls=Tls.NONE, user="master", password="x", users=users
     )
     boxes = mailboxes(FeedbackOptions(accounts=(account,)), watcher_context())
-    shared = {id(box._contexts) for box in boxes if isinstance(box, ImapMailbox)}
+    shared = {id(box.tls) for box in boxes if isinstance(box, ImapMailbox)}
     assert (len(boxes), len(shared)) == (400, 1)
 
 

@@ -220,6 +220,7 @@ async def bench_at(
     poison: type[Exception] | None = None,
     mailboxes: FakeMailboxes | None = None,
     school: FakeSchool | None = None,
+    clock: Clock | None = None,
     make: MakeMailbox = imap_mailbox,
     reachable: bool = True,
 ) -> AsyncIterator[Bench]:
@@ -229,7 +230,7 @@ async def bench_at(
         poison: raised for every mail that holds the word "poison".
         reachable: log in now; else the test is about why that fails.
     """
-    clock = ServerClock()
+    clock = clock or ServerClock()
     school = school or FakeSchool(clock)
     mailboxes = mailboxes or FakeMailboxes()
     held = FakeHeld(school)

@@ -64,7 +64,7 @@ class ImapMailbox:
         account: how to reach the server.
         login: the login name, with the master user where there is one.
         actor: the user whose mail this is.
-        contexts: for TLS, shared by all accounts.
+        tls: contexts for TLS, shared by all accounts.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ImapMailbox:
         *,
         login: str,
         actor: str,
-        contexts: TlsContexts | None = None,
+        tls: TlsContexts | None = None,
     ) -> None:
         self.key = f"{actor}@{account.host}:{account.effective_port}"
         self.actor = actor
@@ -83,8 +83,8 @@ class ImapMailbox:
         self._options = options
         self._clock = clock
         self.login = login
-        self._contexts = contexts or TlsContexts()
-        self._session = ImapSession(account, login, options.timeout_s, self._contexts)
+        self.tls = tls or TlsContexts()
+        self._session = ImapSession(account, login, options.timeout_s, self.tls)
         self._thread: BlockingThreads | None = None
         self._told = 0.0
         self._polled: dict[str, Status] = {}
@@ -95,9 +95,7 @@ class ImapMailbox:
 
     async def open(self) -> None:
         """Connect and log in."""
-        self._session = ImapSession(
-            self.account, self.login, self._options.timeout_s, self._contexts
-        )
+        self._session = ImapSession(self.account, self.login, self._options.timeout_s, self.tls)
         self._thread = BlockingThreads(f"imap-{self.actor}", 1)
         self._polled = {}
         await self._call(self._session.open)

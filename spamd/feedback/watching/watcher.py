@@ -82,7 +82,7 @@ class Watcher:
         self._changed_folders = ChangedFolders(mailbox, context)
         self._lot = ParkingLot(mailbox, context, options, self._verifier, self._teach)
         self._wait_in: Folder | None = None
-        self._reader = SummaryReader(mailbox, self._lot, options)
+        self.reader = SummaryReader(mailbox, self._lot, options)
         self._left_out = False
         self._began = self._clock.now()
         self._young: dict[str, float] = {}
@@ -126,11 +126,11 @@ class Watcher:
             try:
                 await self._mailbox.open()
                 summary = await self.poll()
-                if self._reader.whole and self._young:
+                if self.reader.whole and self._young:
                     await asyncio.sleep(self._left(self._young.values()))
                     summary.add(await self.poll())
                 self._states.opened(self._mailbox.key)
-                if self._reader.whole:
+                if self.reader.whole:
                     return summary
             except Exception as error:  # noqa: BLE001 - the border around one account
                 self._observer.failed("account.lost", error, account=self._mailbox.key)
@@ -149,7 +149,7 @@ class Watcher:
         """
         summary = RunSummary()
         self._began = self._clock.now()
-        self._reader.whole, self._again = True, {}
+        self.reader.whole, self._again = True, {}
         folders = self._first(await self._mailbox.folders())
         self._wait_in = folders[0] if folders else None
         cursors = await self._cursors()
@@ -205,7 +205,7 @@ class Watcher:
         """Read the summaries of a batch, and keep those that may be lessons."""
         fresh: list[ChangedMessage] = []
         for portion in batch:
-            seen = await self._reader.summaries(portion)
+            seen = await self.reader.summaries(portion)
             summary.examined += len(seen)
             for one in seen:
                 if one.message.fault:
@@ -225,7 +225,7 @@ class Watcher:
 
     async def _put_down(self, portion: Portion, seen: Sequence[ChangedMessage]) -> None:
         """Write down old mail at once: a kill costs no more than a batch."""
-        reached = [portion.changes.reached(portion.keys[-1])] if self._reader.whole else []
+        reached = [portion.changes.reached(portion.keys[-1])] if self.reader.whole else []
         came = [one.sighting for one in seen]
         await self._mailboxes.save(self._mailbox.key, reached, came)
         self._note_young(came)
@@ -303,7 +303,7 @@ class Watcher:
         Of a folder with young mail it is written down even that nothing happened: its mail was
         there still when it was not young any more. At our first poll that may be any folder.
         """
-        if not self._reader.whole:
+        if not self.reader.whole:
             return
         ends = {name: changes.end for name, changes in state.changes.items()}
         if any(
