@@ -35,7 +35,7 @@ from spamd.observe.options import MetricsOptions, host_and_port
 from spamd.relay.sockets import open_sockets, probe, require, unbound
 from spamd.settings import Settings
 from spamd.storage.corpus.sqlite_lookup import Lookup
-from spamd.supervisor import HANDED_OVER, READY, Supervisor, notify
+from spamd.supervisor import FROM_SUPERVISOR, READY, Supervisor, notify
 
 if TYPE_CHECKING:
     from spamd.ports import Observer
@@ -78,7 +78,7 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
         ConfigError: the start is impossible; the text begins with the key.
     """
     raise_file_limit()
-    if HANDED_OVER in os.environ:
+    if FROM_SUPERVISOR in os.environ:
         return run_as_worker(partial(_rebuilt, settings, read_again), read_from)
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
     columns = open_sockets(settings.relay.listeners, workers)
@@ -145,8 +145,10 @@ def _built(
 def run_as_worker(
     build_worker: Callable[[Sequence[socket.socket], int], Application], read_from: str
 ) -> int:
-    """Run what a supervisor started us for, on the sockets it handed over."""
-    worker, line, *descriptors = (int(number) for number in os.environ.pop(HANDED_OVER).split(","))
+    """Run what a supervisor started us for, on the sockets it passed to us."""
+    worker, line, *descriptors = (
+        int(number) for number in os.environ.pop(FROM_SUPERVISOR).split(",")
+    )
     sockets = [socket.socket(fileno=number) for number in descriptors]
     build = partial(build_worker, sockets, worker)
     return _run(_work(build, socket.socket(fileno=line), read_from))

@@ -21,7 +21,7 @@ from spamd.backoff import Backoff
 if TYPE_CHECKING:
     from spamd.ports import Observer
 
-HANDED_OVER = "WORKER_OF_SPAMD"
+FROM_SUPERVISOR = "WORKER_OF_SPAMD"
 """Environment variable of a worker: its number, descriptors of its line to us and its sockets."""
 
 EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
@@ -209,7 +209,10 @@ class Supervisor:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
                 pass_fds=descriptors,
-                env={**self._environment, HANDED_OVER: ",".join(map(str, (slot, *descriptors)))},
+                env={
+                    **self._environment,
+                    FROM_SUPERVISOR: ",".join(map(str, (slot, *descriptors))),
+                },
             )
         return Child(process=process, line=ours)
 

@@ -49,7 +49,7 @@ COMMANDS = (
 
 GROUPS = (
     ("feedback", "feedback.app", TEACH),
-    ("lessons", "feedback.lessons", TEACH),
+    ("lessons", "lessons.app", TEACH),
     ("database", "database.app", KEEP),
     ("config", "config.app", KEEP),
 )

@@ -9,7 +9,7 @@ import asyncio
 from spamd.observe.metrics import Metrics
 
 EVERY_S = 0.1
-"""Ten looks a second cost a worker nothing that can be measured."""
+"""Ten measurements a second cost a worker nothing that can be measured."""
 
 
 class LoopLag:
@@ -25,7 +25,7 @@ class LoopLag:
         self._metrics = metrics
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Measure until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + EVERY_S

@@ -203,7 +203,7 @@ class _Lines(structlog.WriteLogger):
 
 
 class _Library(logging.Handler):
-    """Hands records of the standard `logging` on, without their text unless privacy is full."""
+    """Passes records of the standard `logging` on, without their text unless privacy is full."""
 
     def __init__(self, log: structlog.typing.FilteringBoundLogger, *, full: bool) -> None:
         super().__init__()

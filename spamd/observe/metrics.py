@@ -25,7 +25,7 @@ LAG_BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 ACCOUNT_STATES = (AccountState.NOT_YET, AccountState.WATCHING, AccountState.LOST)
 
-HEAD_BYTES = 8192
+HEADER_BYTES = 8192
 """Longest request accepted: Prometheus sends about 300 bytes."""
 
 PATIENCE_S = 5.0
@@ -56,7 +56,7 @@ class Metrics:
         )
         self._lag = Histogram(
             "spamd_loop_lag_seconds",
-            "How late the event loop was, looked at ten times a second: what every mail waited.",
+            "How late the event loop was, measured ten times a second: what every message waited.",
             buckets=LAG_BUCKETS_S,
             registry=self.registry,
         )
@@ -102,7 +102,7 @@ class Metrics:
             self._scan.observe(report.duration_s)
 
     def late(self, seconds: float) -> None:
-        """Count one look at the event loop."""
+        """Count one measurement of the event loop."""
         self._lag.observe(seconds)
 
     def learned(self, label: Label, source: str, outcome: str, before: float) -> None:
@@ -147,7 +147,7 @@ class Metrics:
         host, port = host_and_port(self._options.listen)
         # A worker that replaces another listens before that one leaves.
         server = await asyncio.start_server(
-            self._answer, host, port + worker if port else 0, limit=HEAD_BYTES, reuse_port=True
+            self._answer, host, port + worker if port else 0, limit=HEADER_BYTES, reuse_port=True
         )
         async with server:
             yield server.sockets[0].getsockname()[1]
@@ -155,8 +155,8 @@ class Metrics:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._response(head.split(b"\r\n", 1)[0]))
+                header = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._response(header.split(b"\r\n", 1)[0]))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the reader went away or made no sense; the next one is served
@@ -176,5 +176,5 @@ class Metrics:
 
 
 def _http(status: str, kind: str, body: bytes) -> bytes:
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
-    return f"{head}\r\nConnection: close\r\n\r\n".encode("ascii") + body
+    header = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
+    return f"{header}\r\nConnection: close\r\n\r\n".encode("ascii") + body

@@ -1,6 +1,6 @@
 """Where settings come from: command line > environment > secret files > one TOML file > defaults.
 
-Every section is the `Options` dataclass of a room, unchanged; `Settings` puts them side by side.
+Every section is the `Options` dataclass of a package, unchanged; `Settings` holds them all.
 Sources, the strongest first:
 
     --set SECTION.KEY=VALUE       VALUE as TOML writes it, or else as plain text
@@ -52,7 +52,7 @@ from spamd.training import TrainingOptions
 
 
 class _Source(PydanticBaseSettingsSource):
-    """Hands one `Layer` to pydantic-settings, which merges them, the strongest first."""
+    """Gives one `Layer` to pydantic-settings, which merges them, the strongest first."""
 
     def __init__(self, settings_cls: type[BaseSettings], layer: Layer) -> None:
         super().__init__(settings_cls)

@@ -320,4 +320,4 @@ def test_i4_prune_says_what_goes_besides_words(filled: Spamd, home: Path) -> Non
     ran = filled("database", "prune", "--dry-run", "--json", *database(home))
     expected = {"scans", "changes", "accounts", "sightings", "parked", "held"}
     assert expected <= ran.json.keys()
-    assert "0 held lessons, 0 mails given up" in filled("database", "prune", *database(home)).out
+    assert "0 held lessons, 0 messages given up" in filled("database", "prune", *database(home)).out

@@ -110,6 +110,9 @@ def test_signs_that_an_encoding_lacks_get_plain_ones_of_the_same_width(
     assert raw.getvalue() == shown
 
 
-@pytest.mark.parametrize(("number", "text"), [(0, "0 mails"), (1, "1 mail"), (1234, "1,234 mails")])
+TEXTS = [(0, "0 messages"), (1, "1 message"), (1234, "1,234 messages")]
+
+
+@pytest.mark.parametrize(("number", "text"), TEXTS)
 def test_numbers_read_well(number: int, text: str) -> None:
-    assert counted(number, "mail") == text
+    assert counted(number, "message") == text

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd import resources
-from spamd.cli.commands.feedback import Quiet, print_summary, summary_exit, summary_json
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.output import fault, json_line, line, progress, show
+from spamd.cli.quiet import QuietObserver
+from spamd.cli.run_summary import print_summary, summary_exit, summary_json
 from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable
 
@@ -28,7 +29,7 @@ def bootstrap(
         typer.Argument(metavar="MAILDIR", help="Maildirs; else the accounts of the settings."),
     ] = None,
     *,
-    limit: Annotated[int, typer.Option(help="Mails of each label, at most.")] = 2000,
+    limit: Annotated[int, typer.Option(help="Messages of each label, at most.")] = 2000,
     everything: Annotated[
         bool, typer.Option("--unbalanced", help="Learn both labels in whatever numbers there are.")
     ] = False,
@@ -76,9 +77,9 @@ async def _bootstrap(
     from spamd.sample import Label
 
     async with resources.open_store(here.settings) as store:
-        pupil = _pupil(here, store, paths, options)
-        with progress("looking", None) as advance:
-            plan = await pupil.plan(advance)
+        learner = _learner(here, store, paths, options)
+        with progress("reading folders", None) as advance:
+            plan = await learner.plan(advance)
         if not as_json:
             _print_plan(plan)
         chosen = sum(plan.chosen(label) for label in Label)
@@ -88,10 +89,10 @@ async def _bootstrap(
             if plan.faults:
                 return Exit.PARTLY if plan.sources else Exit.TROUBLE
             return Exit.DONE
-        if not yes and not typer.confirm(f"Learn these {chosen:,} mails?"):
+        if not yes and not typer.confirm(f"Learn these {chosen:,} messages?"):
             return Exit.DONE
         with progress("learning", chosen) as advance:
-            summary = await pupil.learn(plan, advance)
+            summary = await learner.learn(plan, advance)
         after = await store.totals()
         shown = store.database.shown
     summary.faults = plan.faults + summary.faults
@@ -105,14 +106,14 @@ async def _bootstrap(
             }
         )
     else:
-        summary_faults, summary.faults = summary.faults, []
+        faults, summary.faults = summary.faults, []
         print_summary(summary)
-        summary.faults = summary_faults
+        summary.faults = faults
         line(f"database       {shown}: {after.spam:,} spam and {after.ham:,} ham now")
     return summary_exit(summary)
 
 
-def _pupil(
+def _learner(
     here: Session, store: "Store", paths: Sequence[Path], options: "BootstrapOptions"
 ) -> "Bootstrap":
     from spamd.feedback.bootstrap import Bootstrap
@@ -134,7 +135,7 @@ def _mailboxes(here: Session, store: "Store", paths: Sequence[Path]) -> "Sequenc
     if paths:
         accounts = tuple(AccountOptions(maildir=path.absolute()) for path in paths)
         options = replace(options, accounts=accounts)
-    return mailboxes(options, resources.watcher_context(store, here.settings, Quiet()))
+    return mailboxes(options, resources.watcher_context(store, here.settings, QuietObserver()))
 
 
 def _print_plan(plan: "Plan") -> None:
@@ -157,11 +158,11 @@ def _print_plan(plan: "Plan") -> None:
     if plan.sources:
         show(table)
     spam, ham = plan.chosen(Label.SPAM), plan.chosen(Label.HAM)
-    line(f"{spam:,} spam and {ham:,} ham to learn; {plan.sent:,} mails in Sent tell of answers")
+    line(f"{spam:,} spam and {ham:,} ham to learn; {plan.sent:,} messages in Sent tell of answers")
     if plan.filtered:
         line(
-            f"{plan.filtered:,} mails in Junk are left out, as a filter put them there; --filtered"
-            " takes those of another filter"
+            f"{plan.filtered:,} messages in Junk are left out, as a filter put them there;"
+            " --filtered takes those of another filter"
         )
     if not spam and not ham and plan.sources:
         line("one label has no mail, so the other is left out too; --unbalanced learns it alone")

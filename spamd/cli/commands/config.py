@@ -60,10 +60,10 @@ def _print(found: "Configuration", *, changed_only: bool) -> None:
         origin = found.origin(key)
         if changed_only and origin == "default":
             continue
-        head, _, name = key.rpartition(".")
-        if head != section:
-            line(f"\n[{head}]")
-            section = head
+        table, _, name = key.rpartition(".")
+        if table != section:
+            line(f"\n[{table}]")
+            section = table
         line(f"{f'{name} = {toml(value)}':<44} # {origin}")
 
 

@@ -151,8 +151,8 @@ def prune(
     line(f"  from {counted(done.lessons, 'lesson')}; {done.spared:,} more stay as the floor asks")
     line(f"  {counted(gone.scans, 'scan')}, {counted(gone.changes, 'change row')} {verb}")
     line(
-        f"  {counted(gone.held, 'held lesson')}, {counted(gone.parked, 'mail')} given up,"
-        f" {counted(gone.sightings, 'mail')} seen in {counted(gone.accounts, 'account')} {verb}"
+        f"  {counted(gone.held, 'held lesson')}, {counted(gone.parked, 'message')} given up,"
+        f" {counted(gone.sightings, 'message')} seen in {counted(gone.accounts, 'account')} {verb}"
     )
 
 

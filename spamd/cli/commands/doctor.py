@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd import resources
-from spamd.cli.commands.feedback import Quiet
 from spamd.cli.exits import Exit
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import json_line, line
+from spamd.cli.quiet import QuietObserver
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError, TemporaryError
 from spamd.observe.text import printable
@@ -192,7 +192,7 @@ def _mailboxes(here: Session, store: "Store") -> "tuple[Sequence[DoctorMailbox],
 
         root = Path(url.path)
         options = replace(options, accounts=(AccountOptions(maildir=root, user="you"),))
-    context = resources.watcher_context(store, here.settings, Quiet())
+    context = resources.watcher_context(store, here.settings, QuietObserver())
     return [doctor_mailbox(mailbox, options) for mailbox in mailboxes(options, context)], watched
 
 

@@ -136,9 +136,9 @@ async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_
 
     async with resources.open_store(here.settings) as store:
         if dry_run:
-            summaries = await store.lessons(selection)
+            lessons = await store.lessons(selection)
         else:
-            summaries = await resources.trainer(store, here.settings).rollback(selection)
+            lessons = await resources.trainer(store, here.settings).rollback(selection)
         after = await store.totals()
         place = store.database.shown
     if as_json:
@@ -146,37 +146,37 @@ async def _rollback(here: Session, selection: "Selection", *, dry_run: bool, as_
             {
                 "database": place,
                 "dry_run": dry_run,
-                "lessons": [_summary(summary) for summary in summaries],
+                "lessons": [_lesson_json(each) for each in lessons],
                 "corpus": {"spam": after.spam, "ham": after.ham},
             }
         )
         return Exit.DONE
     verb = "would be taken back from" if dry_run else "taken back from"
-    line(f"{counted(len(summaries), 'lesson')} {verb} {place}")
-    _print_groups(summaries)
-    line(f"{after.spam:,} spam and {after.ham:,} ham {'stand there' if dry_run else 'remain'}")
+    line(f"{counted(len(lessons), 'lesson')} {verb} {place}")
+    _print_groups(lessons)
+    line(f"{after.spam:,} spam and {after.ham:,} ham {'are learned' if dry_run else 'remain'}")
     return Exit.DONE
 
 
-def _print_groups(summaries: "Sequence[LessonSummary]") -> None:
-    groups = Counter((summary.label, summary.source, summary.actor) for summary in summaries)
+def _print_groups(lessons: "Sequence[LessonSummary]") -> None:
+    groups = Counter((each.label, each.source, each.actor) for each in lessons)
     for (label, source, actor), number in groups.most_common():
         line(f"  {number:>8,}  {label:<5} {source:<10} {printable(actor)}")
-    if summaries:
-        first, last = summaries[0].time.astimezone(), summaries[-1].time.astimezone()
+    if lessons:
+        first, last = lessons[0].time.astimezone(), lessons[-1].time.astimezone()
         line(f"  given from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}")
 
 
-def _summary(summary: "LessonSummary") -> dict[str, object]:
+def _lesson_json(lesson: "LessonSummary") -> dict[str, object]:
     return {
-        "id": summary.digest.hex(),
-        "label": str(summary.label),
-        "source": summary.source,
-        "actor": summary.actor,
-        "sender_domain": summary.sender_domain,
-        "time": summary.time.isoformat(),
-        "before": summary.before,
-        "after": summary.after,
+        "id": lesson.digest.hex(),
+        "label": str(lesson.label),
+        "source": lesson.source,
+        "actor": lesson.actor,
+        "sender_domain": lesson.sender_domain,
+        "time": lesson.time.isoformat(),
+        "before": lesson.before,
+        "after": lesson.after,
     }
 
 

@@ -147,7 +147,7 @@ def explain(
         bool, typer.Option("--json", help="Print one JSON object for each mail.")
     ] = False,
 ) -> int:
-    """Say why: each classifier's words, and what would flip the verdict.
+    """Say why: each classifier's words, and what flips the verdict.
 
     By its X-Spam-Id a mail is explained as it was scanned, if that is not longer ago than
     database.scans_days; the counts are those of now.
@@ -174,8 +174,8 @@ async def _explain(here: Session, wanted: Targets, *, clues: int, as_json: bool)
             name, mail = one
             result = explained(await store.load_model(mail.sample.ids), mail.sample, clues)
             if as_json:
-                head = {"path": name, "id": named(mail, secret)}
-                json_line(head | explanation.as_json(result, mail))
+                named_as = {"path": name, "id": named(mail, secret)}
+                json_line(named_as | explanation.as_json(result, mail))
             else:
                 if done:
                     line()

@@ -94,15 +94,15 @@ def _missing(totals: "Totals", settings: "Settings") -> dict[str, int]:
     }
 
 
-def _lesson(summary: "LessonSummary") -> dict[str, object]:
+def _lesson_json(lesson: "LessonSummary") -> dict[str, object]:
     return {
-        "id": summary.digest.hex(),
-        "time": summary.time.isoformat(),
-        "label": str(summary.label),
-        "source": summary.source,
-        "actor": summary.actor,
-        "before": summary.before,
-        "after": summary.after,
+        "id": lesson.digest.hex(),
+        "time": lesson.time.isoformat(),
+        "label": str(lesson.label),
+        "source": lesson.source,
+        "actor": lesson.actor,
+        "before": lesson.before,
+        "after": lesson.after,
     }
 
 
@@ -129,7 +129,7 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
             "total": lessons.total,
             "sources": dict(lessons.sources),
             "corrections": lessons.corrections,
-            "last": [_lesson(summary) for summary in state.last],
+            "last": [_lesson_json(each) for each in state.last],
         },
         "held": len(state.held),
         "parked": len(state.parked),
@@ -162,7 +162,7 @@ def _print(state: State, settings: "Settings") -> None:
     if state.held:
         line(f"held         {counted(len(state.held), 'lesson')} for review: spamd lessons held")
     if state.parked:
-        line(f"parked       {counted(len(state.parked), 'mail')} could not be learned")
+        line(f"parked       {counted(len(state.parked), 'message')} could not be learned")
     if settings.feedback.accounts:
         _print_accounts(state)
     for seen in state.next_hops:
@@ -218,13 +218,13 @@ def _print_last(lessons: "Sequence[LessonSummary]") -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for title in ("time", "label", "before → after", "source", "by", "id"):
         table.add_column(title, overflow="fold" if title == "by" else "ellipsis")
-    for summary in lessons:
+    for lesson in lessons:
         table.add_row(
-            f"{summary.time.astimezone():%Y-%m-%d %H:%M}",
-            str(summary.label),
-            f"{summary.before:.4f} → {summary.after:.4f}",
-            summary.source,
-            printable(summary.actor, limit=30),
-            summary.digest.hex(),
+            f"{lesson.time.astimezone():%Y-%m-%d %H:%M}",
+            str(lesson.label),
+            f"{lesson.before:.4f} → {lesson.after:.4f}",
+            lesson.source,
+            printable(lesson.actor, limit=30),
+            lesson.digest.hex(),
         )
     show(table)

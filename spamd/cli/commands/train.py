@@ -35,12 +35,12 @@ LOPSIDED = 5
 """A larger class more than this many times the smaller one is worth a word."""
 
 NAMED = 20
-"""Skipped mails that are listed for a person; JSON has all."""
+"""Skipped messages that are listed for a person; JSON has all."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
-    """What became of the mail that a command looked at.
+class TrainSummary:
+    """What became of the mail that a command read.
 
     results       by `training.Result`: learned, relabelled, known, …
     interrupted   somebody pressed Ctrl-C; what was learned by then stays
@@ -127,17 +127,17 @@ async def _train(
         mails = files.mail_only(files.read(wanted.paths))
         found = extracted(mails, here.settings.tokenizer, packed=True)
         with progress("learning", extent.size_bytes) as advance:
-            tally = await _teach(store, here.settings, label, chain(kept, found), advance)
+            summary = await _teach(store, here.settings, label, chain(kept, found), advance)
         after = await store.totals()
         place = store.database.shown
     if as_json:
-        json_line(_as_json(label, tally, place, before, after))
+        json_line(_as_json(label, summary, place, before, after))
     else:
-        _print(label, tally, place, before, after, here.settings)
-        _name_skipped(tally.skipped)
-        if tally.interrupted:
+        _print(label, summary, place, before, after, here.settings)
+        _name_skipped(summary.skipped)
+        if summary.interrupted:
             fault("interrupted; run it again to learn what is missing")
-    return tally.exit_code
+    return summary.exit_code
 
 
 async def _teach(
@@ -146,40 +146,40 @@ async def _teach(
     label: str,
     found: Iterable["Extracted | Unreadable"],
     advance: Callable[[int], None],
-) -> Tally:
+) -> TrainSummary:
     """Teach in batches, each one transaction; say how far it came when it is stopped."""
     from asyncio import CancelledError, current_task
 
     from spamd.sample import Label
 
-    tally = Tally()
+    summary = TrainSummary()
     teacher = resources.trainer(store, settings)
     try:
         for batch in _batches(found, settings.training.batch):
-            mails = _taken(batch, tally)
+            mails = _taken(batch, summary)
             outcomes = await teacher.train(mails, Label(label), source="cli", actor=actor())
-            tally.examined += len(mails)
-            tally.results.update(str(outcome.result) for outcome in outcomes)
+            summary.examined += len(mails)
+            summary.results.update(str(outcome.result) for outcome in outcomes)
             advance(sum(mail.size_bytes for mail in mails))
         await teacher.rehearse()
     except TemporaryError as error:
-        done = counted(tally.results.total(), "mail")
+        done = counted(summary.results.total(), "message")
         raise type(error)(f"{error}; {done} had been dealt with before") from error
     except (CancelledError, KeyboardInterrupt):  # Ctrl-C; batches that are done stay
-        tally.interrupted = True
+        summary.interrupted = True
         if (task := current_task()) is not None:
             task.uncancel()
-    return tally
+    return summary
 
 
-def _taken(batch: list["Extracted | Unreadable"], tally: Tally) -> "list[Features]":
+def _taken(batch: list["Extracted | Unreadable"], summary: TrainSummary) -> "list[Features]":
     """Return the mails of a batch; what is none, or empty, is noted as skipped."""
     mails = []
     for one in batch:
         if isinstance(one, Unreadable):
-            tally.skip(one)
+            summary.skip(one)
         elif not one[1].size_bytes:
-            tally.skip(Unreadable(name=one[0], reason="it is empty"))
+            summary.skip(Unreadable(name=one[0], reason="it is empty"))
         else:
             mails.append(one[1])
     return mails
@@ -194,32 +194,37 @@ def _batches(
 
 
 def _as_json(
-    label: str, tally: Tally, place: str, before: "Totals", after: "Totals"
+    label: str, summary: TrainSummary, place: str, before: "Totals", after: "Totals"
 ) -> dict[str, object]:
     return {
         "label": label,
         "database": place,
-        "examined": tally.examined,
-        "learned": tally.results["learned"],
-        "corrected": tally.results["relabelled"],
-        "known": tally.results["known"],
-        "skipped": [{"path": one.name, "reason": one.reason} for one in tally.skipped],
+        "examined": summary.examined,
+        "learned": summary.results["learned"],
+        "corrected": summary.results["relabelled"],
+        "known": summary.results["known"],
+        "skipped": [{"path": one.name, "reason": one.reason} for one in summary.skipped],
         "before": {"spam": before.spam, "ham": before.ham},
         "corpus": {"spam": after.spam, "ham": after.ham},
-        "interrupted": tally.interrupted,
+        "interrupted": summary.interrupted,
     }
 
 
 def _print(
-    label: str, tally: Tally, place: str, before: "Totals", after: "Totals", settings: "Settings"
+    label: str,
+    summary: TrainSummary,
+    place: str,
+    before: "Totals",
+    after: "Totals",
+    settings: "Settings",
 ) -> None:
-    line(f"examined       {tally.examined:>8,}")
-    line(f"learned        {tally.results['learned']:>8,}  as {label}")
-    if tally.results["relabelled"]:
+    line(f"examined       {summary.examined:>8,}")
+    line(f"learned        {summary.results['learned']:>8,}  as {label}")
+    if summary.results["relabelled"]:
         other = "ham" if label == "spam" else "spam"
-        line(f"corrected      {tally.results['relabelled']:>8,}  from {other}")
-    line(f"already known  {tally.results['known']:>8,}")
-    line(f"skipped        {len(tally.skipped):>8,}")
+        line(f"corrected      {summary.results['relabelled']:>8,}  from {other}")
+    line(f"already known  {summary.results['known']:>8,}")
+    line(f"skipped        {len(summary.skipped):>8,}")
     line(f"database       {place}")
     line(
         f"               {before.spam:,} spam and {before.ham:,} ham before,"

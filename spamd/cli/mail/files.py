@@ -68,7 +68,7 @@ POSTMARK_BYTES = 1000
 BARE_CR = re.compile(rb"\r(?![\r\n])")
 CR = re.compile(rb"(?<!\r)\r+\n|\r")
 ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
-LOOKS = 3
+TRIES = 3
 """Attempts to find a Maildir message that a mail program is just renaming."""
 
 
@@ -205,7 +205,7 @@ def _file(path: Path) -> Iterator[Mail | Unreadable]:
 def _opened(path: Path) -> BinaryIO:
     """Open a file; one of a Maildir also under the name that changed flags have given it."""
     mail = path.parent.name in {"cur", "new"} and (path.parent.parent / "tmp").is_dir()
-    for _ in range(LOOKS):
+    for _ in range(TRIES):
         try:
             return open_regular(path, follow=not mail)
         except FileNotFoundError:
@@ -230,18 +230,18 @@ def _renamed(path: Path) -> Path | None:
 
 def _stream(file: BinaryIO, name: str, *, mbox: bool) -> Iterator[Mail | Unreadable]:
     """Yield the messages of an open file: several if it is an mbox."""
-    head = file.readline(LARGEST_BYTES)
-    if POSTMARK.match(head[:POSTMARK_BYTES]):
-        if BARE_CR.search(head):  # no line end of this mailbox may be LF: all become it
-            whole = head + file.read(LARGEST_BYTES + 1 - len(head))
+    first = file.readline(LARGEST_BYTES)
+    if POSTMARK.match(first[:POSTMARK_BYTES]):
+        if BARE_CR.search(first):  # no line end of this mailbox may be LF: all become it
+            whole = first + file.read(LARGEST_BYTES + 1 - len(first))
             if len(whole) > LARGEST_BYTES:
                 yield _too_large(name)
                 return
             file = BytesIO(CR.sub(b"\n", whole))
-            head = file.readline()
-        yield from _messages(file, head, name, mbox=mbox)
+            first = file.readline()
+        yield from _messages(file, first, name, mbox=mbox)
         return
-    content = head + file.read(LARGEST_BYTES + 1 - len(head))
+    content = first + file.read(LARGEST_BYTES + 1 - len(first))
     if name == STDIN and not content:
         yield Unreadable(name=name, reason="standard input is empty")
     elif len(content) > LARGEST_BYTES:
