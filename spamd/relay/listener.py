@@ -10,7 +10,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Coroutine, Sequence
-from pathlib import Path
 from typing import Any
 
 from spamd.errors import ConfigError
@@ -21,13 +20,14 @@ from spamd.relay.fair_queue import FairQueue, HandshakeLimiter
 from spamd.relay.inbound.client_limits import RecentClients
 from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.inbound.context import RelayContext, server_tls_context
-from spamd.relay.inbound.session import RelaySession
+from spamd.relay.inbound.session import Session
+from spamd.relay.inbound.transport import Transport
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.loops import refuse_loops
 from spamd.relay.outbound.router import NextHops
 from spamd.relay.ports import Inspector, RelayObserver, ReportHandler
 from spamd.relay.smtp.replies import ShuttingDown
-from spamd.relay.sockets import BACKLOG, open_sockets
+from spamd.relay.sockets import BACKLOG
 from spamd.relay.urls import Listener
 
 
@@ -42,7 +42,12 @@ class Relay:
         observer: is told what happens.
         clock: the time of day for trace fields.
         report_handler: takes mail to the report addresses, where there are any.
-        sockets: listening ones, one for each of `options.listeners`, when somebody else made them.
+        sockets: listening ones, one for each of `options.listeners` (`sockets.open_sockets`).
+
+    Attributes:
+        context: what its sessions share.
+        sessions: those that are open, by their tasks.
+        addresses: host and port of each listener that is no UNIX socket, while it listens.
 
     Raises:
         ConfigError: a certificate, folder or next hop can't be used.
@@ -57,8 +62,8 @@ class Relay:
         inspector: Inspector,
         observer: RelayObserver,
         clock: Clock,
+        sockets: Sequence[socket.socket],
         report_handler: ReportHandler | None = None,
-        sockets: Sequence[socket.socket] | None = None,
     ) -> None:
         hostname = options.hostname or socket.gethostname()
         self._options = options
@@ -75,7 +80,7 @@ class Relay:
         if spool and not os.access(f"{spool}/.", os.W_OK | os.X_OK):  # a file has no "."
             raise ConfigError(f"relay.spool_directory: no folder {spool} that may be written to")
         refuse_loops(next_hops.urls, options.listeners, sockets)
-        self._context = RelayContext(
+        self.context = RelayContext(
             relay=options,
             next_hop=next_hop,
             tls=tls,
@@ -103,11 +108,10 @@ class Relay:
         )
         self._sockets = sockets
         self._servers: list[asyncio.Server] = []
-        self._sessions: dict[asyncio.Task[None], RelaySession] = {}
+        self.sessions: dict[asyncio.Task[None], Session] = {}
         self._group: asyncio.TaskGroup | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
-        self._paths: list[str] = []
         self.addresses: list[tuple[str, int]] = []
 
     async def start(self) -> None:
@@ -118,41 +122,38 @@ class Relay:
         """
         listeners = self._options.listeners
         self._report_limit()
-        owned = self._sockets is None
-        sockets = open_sockets(listeners, 1)[0] if self._sockets is None else self._sockets
         ready = asyncio.Event()
         self._keeper = asyncio.get_running_loop().create_task(self._keep(ready), name="relay")
         await ready.wait()
-        for listener, sock in zip(listeners, sockets, strict=True):
+        for listener, sock in zip(listeners, self._sockets, strict=True):
             self._servers.append(await self._listen(listener, sock))
-        self._paths = [listener.path for listener in listeners if owned and listener.path]
 
     async def stop(self, drain_s: float | None = None) -> None:
         """Take no more mail, finish what is in flight within `drain_s`, and end."""
-        self._context.draining = True
+        self.context.draining = True
         for server in self._servers:
             server.close()
-        for session in list(self._sessions.values()):
-            session.stop()
-        if self._sessions:
+        for session in list(self.sessions.values()):
+            session.transport.stop()
+        if self.sessions:
             limit_s = self._options.drain_s if drain_s is None else drain_s
-            _, late = await asyncio.wait(self._sessions, timeout=limit_s)
+            _, late = await asyncio.wait(self.sessions, timeout=limit_s)
             for task in late:
-                self._sessions[task].close_with(ShuttingDown())  # or its client would wonder
+                self.sessions[task].transport.close_with(
+                    ShuttingDown()
+                )  # or its client would wonder
                 task.cancel()
         self._stopped.set()
         if self._keeper is not None:
             await self._keeper
             self._keeper = None
         self._timer.stop()
-        self._context.budget.close()
-        for path in self._paths:
-            await asyncio.to_thread(Path(path).unlink, missing_ok=True)
+        self.context.budget.close()
 
     def judge_by(self, inspector: Inspector, report_handler: ReportHandler) -> None:
         """Have mail judged and reports taken by others than before."""
-        self._context.inspector = inspector
-        self._context.report_handler = report_handler
+        self.context.inspector = inspector
+        self.context.report_handler = report_handler
 
     def reload_tls(self) -> None:
         """Read our certificate again; sessions that are under way keep the old one.
@@ -161,15 +162,15 @@ class Relay:
             ConfigError: the new files can't be used; the old certificate stays.
         """
         try:
-            self._context.tls_context = server_tls_context(self._tls)
+            self.context.tls_context = server_tls_context(self._tls)
         except ValueError as error:
             raise ConfigError(str(error)) from error
 
     def _report_limit(self) -> None:
         """Say it when fewer connections are possible than are set."""
-        allowed = self._context.limiter.max_connections
+        allowed = self.context.limiter.max_connections
         if allowed < self._options.max_connections:
-            self._context.observer.happened(
+            self.context.observer.happened(
                 "connections.limited", allowed=allowed, wanted=self._options.max_connections
             )
 
@@ -180,21 +181,21 @@ class Relay:
             ready.set()
             await self._stopped.wait()
 
-    def _spawn(self, session: RelaySession, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, session: Session, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._group is not None  # noqa: S101 - connections come after `start`
         task = self._group.create_task(work)
-        self._sessions[task] = session
-        task.add_done_callback(self._sessions.pop)
+        self.sessions[task] = session
+        task.add_done_callback(self.sessions.pop)
         return task
 
     async def _listen(self, listener: Listener, sock: socket.socket) -> asyncio.Server:
         loop = asyncio.get_running_loop()
 
-        def session() -> RelaySession:
-            return RelaySession(self._context, listener)
+        def protocol() -> Transport:
+            return Session(self.context, listener).transport
 
         if listener.path:
-            return await loop.create_unix_server(session, sock=sock, backlog=BACKLOG)
+            return await loop.create_unix_server(protocol, sock=sock, backlog=BACKLOG)
         self.addresses.append(sock.getsockname()[:2])
         # TLS is started by the session, so that a certificate that was read again is used at once.
-        return await loop.create_server(session, sock=sock, backlog=BACKLOG)
+        return await loop.create_server(protocol, sock=sock, backlog=BACKLOG)

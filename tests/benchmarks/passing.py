@@ -11,6 +11,7 @@ from spamd.clock import WallClock
 from spamd.message.envelope import Envelope
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.relay.sockets import open_sockets
 from spamd.report import ScanReport
 from tests.fakes import HAM, FakeInspector, FakeObserver
 
@@ -41,15 +42,17 @@ class Blind(FakeInspector):
 
 async def serve(port: int, next_port: int) -> None:
     """Relay from one port to the other until the process is ended."""
+    options = RelayOptions(
+        listen=(f"127.0.0.1:{port}",), max_connections=2000, max_connections_per_client=0
+    )
     relay = Relay(
-        options=RelayOptions(
-            listen=(f"127.0.0.1:{port}",), max_connections=2000, max_connections_per_client=0
-        ),
+        options=options,
         next_hop=NextHopOptions(url=f"smtp://127.0.0.1:{next_port}"),
         tls=TlsOptions(),
         inspector=Blind(),
         observer=Silent(),
         clock=WallClock(),
+        sockets=open_sockets(options.listeners, 1)[0],
     )
     await relay.start()
     await asyncio.Event().wait()

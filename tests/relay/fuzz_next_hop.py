@@ -108,7 +108,9 @@ async def dialogue(data: bytes) -> None:
             answer = await session.mail(b"FROM:<a@x.test>", CLIENT)
             for each in recipients:
                 answer = await session.rcpt(b"TO:<" + each + b">", None)
-            outgoing = Outgoing(head=b"X: y\r\n", message=message, start=0, sender=b"", junk=False)
+            outgoing = Outgoing(
+                header=b"X: y\r\n", message=message, start=0, sender=b"", junk=False
+            )
             replies = await session.deliver(outgoing, recipients, 10)
             assert len(replies) == len(recipients)
             for answer in replies:

@@ -44,12 +44,12 @@ async def dialogue(data: bytes) -> None:
             await asyncio.sleep(0)
         if transport.closed:
             break
-        session.data_received(text[at : at + size])
+        session.transport.data_received(text[at : at + size])
         await asyncio.sleep(0)
     if not transport.closed:
-        session.eof_received()
+        session.transport.eof_received()
     async with asyncio.timeout(20):
-        while relay.relay._sessions:  # noqa: ASYNC110 - it ends by itself
+        while relay.relay.sessions:  # noqa: ASYNC110 - it ends by itself
             await asyncio.sleep(0)
     said = bytes(transport.written)
     assert REPLIES.fullmatch(said), said[-300:]

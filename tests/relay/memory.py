@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from spamd.message.envelope import Client
 from spamd.relay.content.outgoing import Outgoing
-from spamd.relay.inbound.session import RelaySession
+from spamd.relay.inbound.session import Session
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.smtp.commands import Path
 from spamd.relay.smtp.replies import Reply, reply
 from spamd.relay.urls import Listener
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from tests.relay.peers import not_open
 
 if TYPE_CHECKING:
     from spamd.relay.smtp.capabilities import Capabilities
@@ -96,7 +97,7 @@ class TakesAll:
     async def deliver(
         self, outgoing: Outgoing, recipients: Sequence[bytes], timeout_s: float
     ) -> list[Reply]:
-        self.messages.append(outgoing.head + b"".join(outgoing.message.blocks(outgoing.start)))
+        self.messages.append(outgoing.header + b"".join(outgoing.message.blocks(outgoing.start)))
         return [OK] * (len(recipients) if self.lmtp else 1)
 
     def close(self) -> None:
@@ -114,16 +115,17 @@ class MemoryRelay:
         self.observer = FakeObserver()
         self.inspector = FakeInspector()
         self.listener = Listener(host="127.0.0.1", lmtp=lmtp)
+        values = RelayOptions(**{"hostname": "mx.test", **options})
         self.relay = Relay(
-            options=RelayOptions(**{"hostname": "mx.test", **options}),
+            options=values,
             next_hop=NextHopOptions(url="smtp://192.0.2.1"),
             tls=TlsOptions(),
             inspector=self.inspector,
             observer=self.observer,
             clock=FakeClock(),
-            sockets=(),
+            sockets=not_open(values.listeners),
         )
-        self.context = self.relay._context
+        self.context = self.relay.context
         self.context.next_hops = cast("Any", self.hop)
 
     async def start(self) -> None:
@@ -132,8 +134,8 @@ class MemoryRelay:
         self.relay._keeper = asyncio.get_running_loop().create_task(keep)
         await ready.wait()
 
-    def session(self) -> tuple[RelaySession, MemoryTransport]:
-        session = RelaySession(self.context, self.listener)
-        transport = MemoryTransport(session)
-        session.connection_made(transport)
+    def session(self) -> tuple[Session, MemoryTransport]:
+        session = Session(self.context, self.listener)
+        transport = MemoryTransport(session.transport)
+        session.transport.connection_made(transport)
         return session, transport

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.ports import Inspector, ReportHandler
+from spamd.relay.sockets import open_sockets
+from spamd.relay.urls import Listener
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
 
 WAIT_S = 10.0
@@ -269,6 +271,20 @@ class Talk:
             await self.writer.wait_closed()
 
 
+class NotOpen:
+    """Stands in for a socket that listens, where nobody is to connect."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._listener.host, self._listener.port
+
+
+def not_open(listeners: Sequence[Listener]) -> list[socket.socket]:
+    return [cast("socket.socket", NotOpen(listener)) for listener in listeners]
+
+
 @dataclass
 class Running:
     """A relay under test, and what belongs to it."""
@@ -285,7 +301,7 @@ class Running:
     async def empty(self) -> None:
         """Wait until no session is left."""
         async with asyncio.timeout(WAIT_S):
-            while self.relay._sessions:  # noqa: ASYNC110 - they end by themselves
+            while self.relay.sessions:  # noqa: ASYNC110 - they end by themselves
                 await asyncio.sleep(0.01)
 
     async def talk(self, *, greeting: bool = True, listener: int = 0) -> Talk:
@@ -308,13 +324,16 @@ async def relay(
     """Run a relay in front of `url`; options are those of the section `relay`."""
     fake, observer = inspector or FakeInspector(), FakeObserver()
     values: dict[str, object] = {"listen": ("127.0.0.1:0",), "hostname": "mx.test", **options}
+    settings = RelayOptions(**values)  # type: ignore[arg-type]  # the dataclass checks them
+    (sockets,) = open_sockets(settings.listeners, 1)
     service = Relay(
-        options=RelayOptions(**values),  # type: ignore[arg-type]  # the dataclass checks them
+        options=settings,
         next_hop=NextHopOptions(**{"url": url, **(next_hop or {})}),  # type: ignore[arg-type]
         tls=tls or TlsOptions(),
         inspector=real_inspector or fake,
         observer=observer,
         clock=FakeClock(),
+        sockets=sockets,
         report_handler=report_handler,
     )
     await service.start()

@@ -94,7 +94,7 @@ async def test_c14_silent_and_slow_clients_do_not_keep_others_out() -> None:
         await slow.begin()
         assert (await slow.reply()).startswith(b"421 4.4.2 ")
         async with asyncio.timeout(10):
-            while len(running.relay._sessions) > 1:  # noqa: ASYNC110 - they end by themselves
+            while len(running.relay.sessions) > 1:  # noqa: ASYNC110 - they end by themselves
                 await asyncio.sleep(0.01)
         assert await (await running.talk()).deliver() == QUEUED
 
@@ -108,7 +108,7 @@ async def test_c15_a_client_that_vanishes_in_data_leaves_nothing() -> None:
         await hop.until(lambda: hop.open == 0)
         assert hop.messages == []
         assert running.observer.faults == []
-        assert running.relay._context.budget.memory_bytes == 64 * 2**20
+        assert running.relay.context.budget.memory_bytes == 64 * 2**20
 
 
 async def test_c16_fields_that_claim_to_be_ours_never_arrive_nor_count() -> None:

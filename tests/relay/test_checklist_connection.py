@@ -262,7 +262,7 @@ async def test_smtp_c12_what_does_not_finish_in_time_is_cut_and_not_handed_on() 
 async def test_smtp_c14_a_client_that_does_not_read_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("spamd.relay.inbound.connection.LINGER_S", 0.05)
+    monkeypatch.setattr("spamd.relay.inbound.transport.LINGER_S", 0.05)
     async with (
         ScriptedNextHop() as hop,
         relay(
@@ -327,7 +327,7 @@ async def test_smtp_c16_an_exception_in_a_command_ends_the_session_with_421(
         def broken(*_: object) -> None:
             raise ZeroDivisionError("secret")
 
-        monkeypatch.setattr("spamd.relay.inbound.session.parse_path", broken)
+        monkeypatch.setattr("spamd.relay.inbound.transaction.parse_path", broken)
         answer = await talk.say(b"MAIL FROM:<a@x.test>")
         assert answer.startswith(b"421 4.3.0 ")
         assert b"secret" not in answer

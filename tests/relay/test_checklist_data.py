@@ -391,7 +391,7 @@ async def test_smtp_d16_a_large_message_goes_over_the_disk_unchanged() -> None:
         ((content, _),) = running.inspector.seen
         assert len(content) < len(wire)
         assert content.startswith(b"Subject: big\r\n\r\n.dots and words\r\n.dots")
-        budget = running.relay._context.budget
+        budget = running.relay.context.budget
         assert (budget.memory_bytes, budget.spool_bytes) == (2**20, 2048 * 2**20)
 
 
@@ -624,8 +624,8 @@ async def test_smtp_d24_the_next_hop_is_kept_awake_from_the_first_chunk_to_the_l
         await hop.until(lambda: hop.verbs.count("NOOP") >= 4)
         assert await talk.say(b"BDAT 0 LAST") == QUEUED
         await talk.say(b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>", b"BDAT 0", b"RSET")
-        (session,) = running.relay._sessions.values()
-        assert session._keepalive.due == inf
+        (session,) = running.relay.sessions.values()
+        assert session.transaction.keepalive.due == inf
 
 
 async def test_smtp_d24_a_next_hop_that_drops_all_the_same_is_451() -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from spamd.relay.fair_queue import TURNS_PER_ROUND, FairQueue
 from spamd.relay.inbound.client_limits import FRUITLESS_UNDELAYED, RecentClients
-from spamd.relay.inbound.connection import COMMANDS_PER_TURN
 from spamd.relay.inbound.line_buffer import FREE_SMALL_READS, LineBuffer
-from spamd.relay.inbound.session import RelaySession
+from spamd.relay.inbound.transport import COMMANDS_PER_TURN, Transport
 from spamd.relay.options import RelayOptions
 from spamd.relay.smtp.replies import Reply
 from tests.fakes import FakeInspector
@@ -67,13 +66,13 @@ class Rounds:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.replies = 0
         self.longest = 0
-        say = RelaySession.say
+        reply = Transport.reply
 
-        def counted(session: RelaySession, answer: Reply) -> None:
+        def counted(transport: Transport, answer: Reply) -> None:
             self.replies += 1
-            say(session, answer)
+            reply(transport, answer)
 
-        monkeypatch.setattr(RelaySession, "say", counted)
+        monkeypatch.setattr(Transport, "reply", counted)
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
@@ -192,7 +191,7 @@ async def test_k1_who_comes_again_and_again_without_mail_waits_for_the_greeting(
     async with ScriptedNextHop() as hop, relay(hop.url, command_delay_s=60) as running:
         now = asyncio.get_running_loop().time()
         for _ in range(FRUITLESS_UNDELAYED + 100):
-            running.relay._context.recent_clients.note_fruitless("127.0.0.1", now)
+            running.relay.context.recent_clients.note_fruitless("127.0.0.1", now)
         talk = await running.talk(greeting=False)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
@@ -219,13 +218,13 @@ def test_k1_visits_without_mail_are_forgotten() -> None:
 async def test_k1_chunks_that_come_in_one_piece_are_read_no_faster_than_they_are_done() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, **UNLIMITED) as running:
         talk = await running.talk()
-        (session,) = running.relay._sessions.values()
+        (session,) = running.relay.sessions.values()
         sending = asyncio.create_task(talk.send(READY + b"BDAT 2\r\nxx" * 300_000))
         most = 0
         while not sending.done():
             await asyncio.sleep(0)
-            most = max(most, len(session.buffer._buffer))
-            if session.buffer._reads > 100:
+            most = max(most, len(session.transport.buffer._buffer))
+            if session.transport.buffer._reads > 100:
                 break
         sending.cancel()
         with suppress(asyncio.CancelledError):

@@ -11,17 +11,19 @@ from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.urls import parse_next_hop
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
-from tests.relay.peers import relay
+from tests.relay.peers import not_open, relay
 
 
 def built(next_hop: dict[str, Any], **options: Any) -> Relay:
+    values = RelayOptions(**{"listen": (), **options})
     return Relay(
-        options=RelayOptions(**{"listen": (), **options}),
+        options=values,
         next_hop=NextHopOptions(**next_hop),
         tls=TlsOptions(),
         inspector=FakeInspector(),
         observer=FakeObserver(),
         clock=FakeClock(),
+        sockets=not_open(values.listeners),
     )
 
 
@@ -100,7 +102,7 @@ def test_i8_a_link_to_our_socket_is_our_door(tmp_path: Path) -> None:
 
 async def test_i8_what_only_shows_at_run_time_is_seen_when_we_greet_ourselves() -> None:
     async with relay("smtp://192.0.2.1") as running:
-        next_hops = running.relay._context.next_hops
+        next_hops = running.relay.context.next_hops
         # As if the packet filter sent what is for 192.0.2.1 back to us.
         next_hops._default = (parse_next_hop(f"smtp://127.0.0.1:{running.port}", key="url"),)
         talk = await running.talk()

@@ -10,6 +10,7 @@ from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, OnFault, RelayOptions, TlsOptions
 from spamd.relay.urls import Listener, parse_next_hop
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from tests.relay.peers import not_open
 
 BAD: list[tuple[type, dict[str, Any], str]] = [
     (RelayOptions, {"listen": ()}, "relay.listen"),
@@ -58,14 +59,16 @@ def test_what_can_not_work_is_refused(kind: type, values: dict[str, Any], key: s
 def test_what_does_not_exist_stops_the_start(
     relay: dict[str, Any], next_hop: dict[str, Any], tls: dict[str, Any], key: str
 ) -> None:
+    options = RelayOptions(**relay)
     with pytest.raises(ConfigError, match=rf"^{key}"):
         Relay(
-            options=RelayOptions(**relay),
+            options=options,
             next_hop=NextHopOptions(**{"url": "maildir:///tmp/never-used", **next_hop}),
             tls=TlsOptions(**tls),
             inspector=FakeInspector(),
             observer=FakeObserver(),
             clock=FakeClock(),
+            sockets=not_open(options.listeners),
         )
 
 

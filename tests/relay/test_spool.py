@@ -100,7 +100,7 @@ async def test_i7_small_mail_needs_no_thread(watched: type[Watched]) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         assert (await (await running.talk()).deliver()).startswith(b"250 ")
         assert not watched.threads
-        assert not running.relay._context.budget.threads._threads
+        assert not running.relay.context.budget.threads._threads
 
 
 async def test_i7_others_are_served_while_the_disk_stands_still(watched: type[Watched]) -> None:
@@ -150,7 +150,7 @@ async def test_i7_a_client_that_goes_while_the_disk_stands_still_leaves_nothing(
 ) -> None:
     watched.gate.clear()
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
-        budget = running.relay._context.budget
+        budget = running.relay.context.budget
         before = budget.memory_bytes, budget.spool_bytes
         talk = await running.talk()
         await talk.begin()

@@ -188,4 +188,4 @@ async def test_normalizing_a_letter_that_no_longer_fits_is_452() -> None:
     ):
         talk = await running.talk()
         assert (await talk.deliver(b"\n" * 2000 + b"\r\n")).startswith(b"452 4.3.1 ")
-        assert running.relay._context.budget.spool_bytes == 3000
+        assert running.relay.context.budget.spool_bytes == 3000

@@ -16,14 +16,14 @@ from spamd.relay.content.spool import SpooledMessage
 class Outgoing:
     """What goes to the next hop.
 
-    head     our fields and the header section of the message without those that claim to be ours
+    header   our fields and the header section of the message without fields that claim to be ours
     message   the message as it came
     start    where in the message the rest begins
     sender   for a Maildir's Return-Path
     junk     the verdict says spam and the action tags it: a Maildir files it apart
     """
 
-    head: bytes
+    header: bytes
     message: SpooledMessage
     start: int
     sender: bytes
@@ -35,17 +35,17 @@ class Outgoing:
         if self.message.spooled:
             return None
         rest = self.message.whole()
-        return b"".join((self.head, rest[self.start :] if self.start else rest, b".\r\n"))
+        return b"".join((self.header, rest[self.start :] if self.start else rest, b".\r\n"))
 
     async def blocks(self) -> AsyncIterator[bytes]:
         """Yield the wire form without its final dot."""
-        yield self.head
+        yield self.header
         async for block in self.message.read(self.start):
             yield block
 
     def plain_blocks(self) -> Iterator[bytes]:
         """Yield the message as a Maildir keeps it: Return-Path, LF line ends, no dot-stuffing."""
-        top = fields_start(self.head)  # behind an mbox line, which no other line may stand before
+        top = fields_start(self.header)  # behind an mbox line, which no other line may stand before
         trace = b"Return-Path: <" + self.sender + b">\r\n"
-        head = self.head[:top] + trace + self.head[top:]
-        return unstuffed_blocks(chain((head,), self.message.blocks(self.start)))
+        header = self.header[:top] + trace + self.header[top:]
+        return unstuffed_blocks(chain((header,), self.message.blocks(self.start)))

@@ -198,7 +198,7 @@ class SpooledMessage:
         if self._fault is not None:
             raise SpoolFull("disk full or not to be written to") from self._fault
 
-    def start(self, limit: int) -> bytes:
+    def first(self, limit: int) -> bytes:
         """Return at most `limit` bytes from the start; of a spooled message in a thread."""
         self._must_be_written()
         if self._file is None:

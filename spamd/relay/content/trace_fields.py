@@ -16,9 +16,9 @@ _USUAL = re.compile(r"[0-9A-Za-z._-]{1,255}|\[[0-9A-Za-z.:-]{1,100}\]")  # RFC 5
 _HARMLESS = str.maketrans(dict.fromkeys('()<>[]\\"\r\n', "?"))
 
 
-def received_count(head: bytes) -> int:
+def received_count(header: bytes) -> int:
     """Return the number of Received fields of a header section, counted no further than a line."""
-    lowered = head.lower()
+    lowered = header.lower()
     return lowered.count(b"\nreceived:") + lowered.startswith(b"received:")
 
 

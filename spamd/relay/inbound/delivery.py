@@ -30,7 +30,7 @@ from spamd.relay.content.data import MessageReader, stuffed, unstuffed, unstuffe
 from spamd.relay.content.outgoing import Outgoing
 from spamd.relay.content.spool import SpooledMessage
 from spamd.relay.content.trace_fields import MAX_RECEIVED, received_count, received_field
-from spamd.relay.inbound.connection import Connection
+from spamd.relay.deadlines import TimeLimit
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.report_receipt import send_receipt
 from spamd.relay.options import OnFault, Received
@@ -46,78 +46,89 @@ _MIXED = reply(451, "4.3.0 Not all recipients could be served, please try again 
 
 
 class Delivery:
-    """The way of one message from the client to the next hop."""
+    """The way of one message from the client to the next hop.
+
+    Args:
+        context: what all sessions share.
+        next_hop: the session that the transaction began on.
+        envelope: of the message.
+        time_limit: for the inspection.
+
+    Attributes:
+        committing: the next hop has been asked, so the outcome must be known.
+    """
 
     def __init__(
         self,
         context: RelayContext,
-        connection: Connection,
         next_hop: NextHopSession,
         envelope: Envelope,
+        time_limit: TimeLimit,
     ) -> None:
+        self.committing = False
         self._context = context
-        self._connection = connection
         self._next_hop = next_hop
         self._envelope = envelope
+        self._time_limit = time_limit
+        self._loop = asyncio.get_running_loop()
 
-    async def run(self, reader: MessageReader) -> list[Reply]:
+    async def deliver(self, reader: MessageReader) -> list[Reply]:
         """Return the final replies: one, or over LMTP one per recipient."""
-        connection = self._connection
-        deadline = connection.loop.time() + self._context.relay.content_timeout_s
+        deadline = self._loop.time() + self._context.relay.content_timeout_s
         report: ScanReport | None = None
         try:
             message = await reader.finish(self._context.relay.bare_newline)
-            head, start = await self._head(message)
-            if large := len(head) > LARGE_HEADER_BYTES:
-                head = b""  # not kept in memory while its turn to be judged comes
+            header, start = await self._header(message)
+            if large := len(header) > LARGE_HEADER_BYTES:
+                header = b""  # not kept in memory while its turn to be judged comes
             report = await self._judged(message)
             raise_if_rejected(report)
             if large:
-                head, start = await self._head(message)
+                header, start = await self._header(message)
             fields = self._trace() + render(report.fields(), b"\r\n")
-            if len(head) <= LARGE_HEADER_BYTES:
-                marked = strip_and_prepend(head, fields)
+            if len(header) <= LARGE_HEADER_BYTES:
+                marked = strip_and_prepend(header, fields)
             else:
-                marked = await asyncio.to_thread(strip_and_prepend, head, fields)
+                marked = await asyncio.to_thread(strip_and_prepend, header, fields)
             outgoing = Outgoing(
-                head=stuffed(marked) if message.dotted else marked,
+                header=stuffed(marked) if message.dotted else marked,
                 message=message,
                 start=start,
                 sender=self._envelope.sender,
                 junk=report.verdict is Verdict.SPAM and report.action is Action.TAG,
             )
-            connection.committing = True
+            self.committing = True
             replies = await self._next_hop.deliver(
-                outgoing, self._envelope.recipients, deadline - connection.loop.time()
+                outgoing, self._envelope.recipients, deadline - self._loop.time()
             )
         except Exception as error:  # noqa: BLE001 - the border around one message
             replies = [await self._refused(error)]
         finally:
-            connection.committing = False
+            self.committing = False
         if report is not None:
-            self._tell(report, replies[0])
+            self._log(report, replies[0])
         return replies
 
     async def learn(self, reader: MessageReader, label: Label) -> Reply:
         """Return the reply to a report: mail that teaches and goes no further."""
-        report_handler = self._context.report_handler
-        limit = self._context.inspector.reads_bytes
+        context, envelope = self._context, self._envelope
+        handler, limit = context.report_handler, context.inspector.reads_bytes
         try:
-            message = await reader.finish(self._context.relay.bare_newline)
-            if report_handler is None or message.size_bytes > limit:
-                raise MessageTooLarge("report larger than what is looked at")  # noqa: TRY301 - answered like all faults
-            client = self._envelope.client  # MAIL FROM is whatever its sender writes
-            content = unstuffed(await asyncio.to_thread(message.start, limit))
-            with self._connection.limit.of(self._context.relay.inspect_timeout_s):
-                receipt = await report_handler.take(content, label, client.login or client.address)
+            message = await reader.finish(context.relay.bare_newline)
+            if handler is None or message.size_bytes > limit:
+                raise MessageTooLarge("report larger than what is read")  # noqa: TRY301 - answered like all faults
+            client = envelope.client  # MAIL FROM is whatever its sender writes
+            content = unstuffed(await asyncio.to_thread(message.first, limit))
+            with self._time_limit.of(context.relay.inspect_timeout_s):
+                receipt = await handler.take(content, label, client.login or client.address)
             await self._next_hop.reset()
-            head = content[: content.find(b"\r\n\r\n", 0, LARGE_HEADER_BYTES) + 4]
-            await send_receipt(self._context, self._next_hop, self._envelope, head, receipt)
+            header = content[: content.find(b"\r\n\r\n", 0, LARGE_HEADER_BYTES) + 4]
+            await send_receipt(context, self._next_hop, envelope, header, receipt)
             return reply(250, f"2.0.0 {receipt}")
         except Exception as error:  # noqa: BLE001 - the border around one message
             return await self._refused(error)
 
-    def _tell(self, report: ScanReport, answer: Reply) -> None:
+    def _log(self, report: ScanReport, answer: Reply) -> None:
         """Tell the observer; its fault must not cost the client its reply."""
         observer = self._context.observer
         try:
@@ -125,31 +136,12 @@ class Delivery:
         except Exception as error:  # noqa: BLE001 - the next hop has the mail, nothing may change that
             observer.failed("observer.failed", error)
 
-    async def _head(self, message: SpooledMessage) -> tuple[bytes, int]:
-        """Return the header section and where the rest begins, as `_header`."""
-        if message.spooled:
-            return await asyncio.to_thread(self._header, message)
-        return self._header(message)
-
-    def _header(self, message: SpooledMessage) -> tuple[bytes, int]:
-        """Return the header section as it was meant, and where in the message the rest begins.
-
-        Raises:
-            RoutingLoop: the message has been on its way too long.
-            MessageTooLarge: the header section alone is larger than what is judged of a message.
-        """
+    async def _header(self, message: SpooledMessage) -> tuple[bytes, int]:
+        """Return the header section and where the rest begins, as `header_of`."""
         limit = self._context.inspector.reads_bytes
-        text = message.start(limit) if message.spooled else message.whole()
-        # As far as the first empty line: where the header ends before one, readers don't agree.
-        blank = text.find(b"\r\n\r\n")
-        end = blank + 4 if blank >= 0 else text.rfind(b"\n") + 1 or len(text)
-        # A dot that only the wire needs must not hide a field of ours, or the next line of a field.
-        head = unstuffed(text[:end]) if message.dotted else text[:end]
-        if blank < 0 and end < message.size_bytes and holds_fields(head):
-            raise MessageTooLarge("header section larger than what is looked at")
-        if received_count(head) >= MAX_RECEIVED:
-            raise RoutingLoop(f"{MAX_RECEIVED} Received fields")
-        return head, end
+        if message.spooled:
+            return await asyncio.to_thread(header_of, message, limit)
+        return header_of(message, limit)
 
     async def _judged(self, message: SpooledMessage) -> ScanReport:
         """Return the report; a fault of ours follows `relay.on_fault`."""
@@ -157,7 +149,7 @@ class Delivery:
         inspector = self._context.inspector
         most = inspector.reads_bytes
         try:
-            with self._connection.limit.of(relay.inspect_timeout_s):
+            with self._time_limit.of(relay.inspect_timeout_s):
                 report = await inspector.inspect(
                     lambda: start_of(message, most),
                     min(message.size_bytes, most),
@@ -194,14 +186,34 @@ class Delivery:
         answer = reply_to(error, in_hand=True)
         if needs_logging(error):
             self._context.observer.failed("message.failed", error)
-        if self._next_hop.usable and not self._connection.committing:
+        if self._next_hop.usable and not self.committing:
             try:
                 await self._next_hop.reset()
             except SpamdError:
                 self._next_hop.abort()
-        elif self._connection.committing:
+        elif self.committing:
             self._next_hop.abort()
         return answer
+
+
+def header_of(message: SpooledMessage, limit: int) -> tuple[bytes, int]:
+    """Return the header section as it was meant, and where in the wire form the rest begins.
+
+    Raises:
+        RoutingLoop: the message has been on its way too long.
+        MessageTooLarge: the header section alone is larger than `limit`.
+    """
+    text = message.first(limit) if message.spooled else message.whole()
+    # As far as the first empty line: where the header ends before one, readers don't agree.
+    blank = text.find(b"\r\n\r\n")
+    end = blank + 4 if blank >= 0 else text.rfind(b"\n") + 1 or len(text)
+    # A dot that only the wire needs must not hide a field of ours, or the next line of a field.
+    header = unstuffed(text[:end]) if message.dotted else text[:end]
+    if blank < 0 and end < message.size_bytes and holds_fields(header):
+        raise MessageTooLarge("header section larger than what is read")
+    if received_count(header) >= MAX_RECEIVED:
+        raise RoutingLoop(f"{MAX_RECEIVED} Received fields")
+    return header, end
 
 
 def start_of(message: SpooledMessage, limit: int) -> bytes:
@@ -212,10 +224,10 @@ def start_of(message: SpooledMessage, limit: int) -> bytes:
     """
     if not message.spooled:
         return unstuffed(message.whole()) if message.dotted else message.whole()
-    text = unstuffed(message.start(limit))
+    text = unstuffed(message.first(limit))
     missing = limit + 1 - (len(text) - text.count(b"\r\n"))
     if missing > 0 and message.size_bytes > limit:
-        text = unstuffed(message.start(limit + 2 * missing))
+        text = unstuffed(message.first(limit + 2 * missing))
     return text
 
 

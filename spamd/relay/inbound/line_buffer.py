@@ -1,11 +1,11 @@
-"""What the client sends: command lines for the dispatcher, blocks for whoever takes a message.
+"""What the client sends: command lines for the command loop, blocks for whoever takes a message.
 
 It stands in for the `StreamReader` that aiosmtpd reads from. Differences: a line must end in CRLF
 and hold no control characters (else `BadCommandError`, before anything of it could reach the next
 hop), a line too long is skipped without being kept, and while a message arrives its blocks go
 straight to the intake instead of through a buffer.
 
-What comes in many blocks without a mail comes by turns (`turns.py`): until its turn has come
+What comes in many blocks without a mail comes by turns (`fair_queue.py`): until its turn has come
 the client is not read further, so that a thousand segments of one octet become one block.
 """
 

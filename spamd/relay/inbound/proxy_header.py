@@ -1,8 +1,8 @@
 """The PROXY header of a trusted proxy, read before anything else of the connection.
 
 Not one byte behind the header may be taken from the socket: with TLS from the start it belongs to
-the handshake. So the header is looked at in the kernel's buffer (MSG_PEEK) until it is complete,
-and only then taken out. aiosmtpd's parser reads it.
+the handshake. So the header is read in the kernel's buffer (MSG_PEEK) until it is complete, and
+only then taken out.
 
 Source: "The PROXY protocol" (W. Tarreau, 2020), §2.
 """
@@ -10,14 +10,12 @@ Source: "The PROXY protocol" (W. Tarreau, 2020), §2.
 import asyncio
 import socket
 from contextlib import suppress
-from ipaddress import IPv4Address, IPv6Address
 
-from aiosmtpd.proxy_protocol import V2_CMD, get_proxy
-
+from spamd.relay.inbound.aiosmtpd_adapter import parse_proxy_header
 from spamd.relay.smtp.client_identity import plain
 
 PAUSE_S = 0.01
-"""Between two looks at a header that has come in part, which hardly ever happens."""
+"""Between two reads of a header that has come in part, which hardly ever happens."""
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _V1_BYTES = 107  # §2.1: the longest header, CRLF included
@@ -46,16 +44,8 @@ async def read_proxy_header(peer: socket.socket) -> tuple[str, int] | None:
     Raises:
         ConnectionResetError: there is no good header.
     """
-    header = await _header(peer)
-    reader = asyncio.StreamReader(limit=_V2_BYTES)
-    reader.feed_data(header)
-    reader.feed_eof()
-    found = await get_proxy(reader)
-    if not found.valid:
-        raise ConnectionResetError("no PROXY header")
-    if found.command == V2_CMD.LOCAL or not isinstance(found.src_addr, IPv4Address | IPv6Address):
-        return None
-    return plain(found.src_addr), int(found.src_port or 0)
+    named = await parse_proxy_header(await _header(peer))
+    return (plain(named[0]), named[1]) if named is not None else None
 
 
 async def _header(peer: socket.socket) -> bytes:

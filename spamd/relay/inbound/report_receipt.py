@@ -31,17 +31,17 @@ _MESSAGE_ID = re.compile(rb"\s*(<[!-;=?-~]{1,250}>)\s*")
 
 
 async def send_receipt(
-    context: RelayContext, next_hop: NextHopSession, envelope: Envelope, head: bytes, text: str
+    context: RelayContext, next_hop: NextHopSession, envelope: Envelope, header: bytes, text: str
 ) -> None:
     """Send a receipt where one is due; the session is ready for a new mail before and after.
 
-    head  the header section of the report          text  what was learned, a line of ASCII
+    header  the header section of the report          text  what was learned, a line of ASCII
     """
-    if not context.relay.report_receipts or not _due(context, envelope, head):
+    if not context.relay.report_receipts or not _due(context, envelope, header):
         return
     message = SpooledMessage(context.budget.share(""))
     try:
-        message.append(_mail(context.hostname, context.clock.now(), envelope, head, text))
+        message.append(_mail(context.hostname, context.clock.now(), envelope, header, text))
         await _deliver(next_hop, envelope, message)
     except SpamdError as error:
         context.observer.failed("receipt.failed", error)
@@ -49,7 +49,7 @@ async def send_receipt(
         message.close()
 
 
-def _due(context: RelayContext, envelope: Envelope, head: bytes) -> bool:
+def _due(context: RelayContext, envelope: Envelope, header: bytes) -> bool:
     """Tell whether a person waits for a receipt."""
     handler, sender = context.report_handler, envelope.sender
     if (
@@ -58,15 +58,15 @@ def _due(context: RelayContext, envelope: Envelope, head: bytes) -> bool:
         or handler.label_for(sender) is not None
     ):
         return False
-    report = parse(head)
+    report = parse(header)
     automatic = (report.first("auto-submitted") or b"no").strip().lower()
     bulk = (report.first("precedence") or b"").strip().lower() in {b"bulk", b"list", b"junk"}
     return automatic == b"no" and not bulk and report.first("list-id") is None  # RFC 3834 §2
 
 
-def _mail(hostname: str, now: datetime, envelope: Envelope, head: bytes, text: str) -> bytes:
+def _mail(hostname: str, now: datetime, envelope: Envelope, header: bytes, text: str) -> bytes:
     """Return the receipt as it goes over the wire."""
-    found = _MESSAGE_ID.fullmatch(parse(head).first("message-id") or b"")
+    found = _MESSAGE_ID.fullmatch(parse(header).first("message-id") or b"")
     answered = b"In-Reply-To: %s\r\nReferences: %s\r\n" % (found[1], found[1]) if found else b""
     return (
         f"From: spamd <{envelope.recipients[0].decode('ascii', 'replace')}>\r\n"
@@ -93,7 +93,7 @@ async def _deliver(next_hop: NextHopSession, report: Envelope, message: SpooledM
     if answer.accepted:
         answer = await next_hop.rcpt(wire, parse_path(wire))
         if answer.accepted:
-            outgoing = Outgoing(head=b"", message=message, start=0, sender=b"", junk=False)
+            outgoing = Outgoing(header=b"", message=message, start=0, sender=b"", junk=False)
             (answer, *_) = await next_hop.deliver(outgoing, (recipient,), TIMEOUT_S)
         else:
             await next_hop.reset()

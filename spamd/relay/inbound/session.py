@@ -1,291 +1,338 @@
-"""One session with a client: its transactions, mirrored at the next hop as they come.
+"""One session with a client: its commands, from the connection to the end.
 
-MAIL and RCPT are asked at the next hop at once, verbatim, and its replies are the client's. The
-message is collected here; what happens then stands in `handover.py`.
+The session owns the `Transport` (lines and replies), the `Greeting` (who the client is, the session
+at the next hop) and the `Transaction` (MAIL, RCPT, DATA). It lets the client in, carries out the
+commands that are not about one message, and answers faults: a fault of ours is 421, and it never
+ends a message that is being delivered.
 
-A recipient that is a report address is ours, not the next hop's: what is sent there is a lesson. It
-needs a transaction of its own, so that there is one reply with one meaning. From a client that may
-not teach (`relay.report_networks`) it is mail like any other, for the next hop to take or refuse.
-
-Deliberately absent: BURL and BINARYMIME, since our next hops get DATA.
+Deliberately absent: ETRN, TURN, VRFY of real addresses, AUTH of our own.
 """
 
-import re
-from typing import TYPE_CHECKING
+import asyncio
+import ssl
+from collections.abc import Awaitable, Mapping
+from operator import attrgetter
 
-from spamd.message.envelope import Envelope
-from spamd.relay.content.data import BdatReader, DataReader, MessageReader
-from spamd.relay.content.spool import Share
-from spamd.relay.deadlines import Deadline
+from spamd.relay.inbound.aiosmtpd_adapter import Command, CommandLoop
+from spamd.relay.inbound.client_limits import ClientLimits
+from spamd.relay.inbound.connection_limiter import network_of
 from spamd.relay.inbound.context import RelayContext
-from spamd.relay.inbound.delivery import Delivery, final_replies
-from spamd.relay.inbound.greeting import ARGUMENT, NESTED, OK, Greeting
-from spamd.relay.inbound.receiving import Receiving
-from spamd.relay.options import Mixed
-from spamd.relay.outbound.router import NextHopSession
-from spamd.relay.smtp.capabilities import size_limit
-from spamd.relay.smtp.commands import Path, parse_path
-from spamd.relay.smtp.replies import FramingError, NextHopLost, Reply, reply, reply_to
+from spamd.relay.inbound.greeting import Greeting
+from spamd.relay.inbound.proxy_header import proxy_header_of
+from spamd.relay.inbound.transaction import Transaction
+from spamd.relay.inbound.transport import Transport
+from spamd.relay.smtp.replies import (
+    OK,
+    SYNTAX,
+    TRANSACTION_OPEN,
+    BadCommandError,
+    Reply,
+    ShuttingDown,
+    TooManyCommands,
+    TooManyConnections,
+    needs_logging,
+    reply,
+    reply_to,
+)
 from spamd.relay.urls import Listener
 
-if TYPE_CHECKING:
-    from spamd.sample import Label
+HELLO_BYTES = 255  # RFC 5321 §4.5.3.1.2
 
-SMALL_CHUNK = 1024
-"""Octets; a message in smaller chunks is rather work for us than mail, so these count."""
-
-_SIZE = re.compile("[0-9]{1,20}")
-_START = reply(354, "End data with <CR><LF>.<CR><LF>")
-_HELLO_FIRST = reply(503, "5.5.1 Say hello first")
-_NO_SENDER = reply(503, "5.5.1 MAIL first")
-_NO_RECIPIENTS = reply(554, "5.5.1 No valid recipients")
-_NO_RECIPIENTS_LMTP = reply(503, "5.5.1 No valid recipients")
-_TLS_FIRST = reply(530, "5.7.0 Must issue a STARTTLS command first")
-_TOO_LARGE = reply(552, "5.3.4 Message too large")
-_NO_UTF8 = reply(553, "5.6.7 SMTPUTF8 is not possible on the way of this mail")
-_NO_BINARY = reply(501, "5.5.4 BODY=BINARYMIME is not offered")
-_TOO_MANY = reply(452, "4.5.3 Too many recipients")
-_ONE_ONLY = reply(452, "4.5.3 This recipient in a transaction of its own, please")
-_REPORT = reply(250, "2.1.5 Report address")
-_FULL = reply(452, "4.3.1 Not enough room now, please try again later")
+_UNKNOWN = reply(500, "5.5.2 Command not recognized")
+_NOT_HERE = reply(500, "5.5.1 Command not used here")
+_NOT_OFFERED = reply(502, "5.5.1 Command not implemented")
+_FORBIDDEN = reply(550, "5.7.0 Not allowed from your address")
+_TRY = reply(252, "2.0.0 Send some mail, we will try")  # RFC 5321 §7.3
+_HELP = reply(214, "2.0.0 RFC 5321")
+_BYE = reply(221, "2.0.0 Bye")
 
 
-class RelaySession(Greeting):
+class Session:
     """The dialogue with one client."""
 
     def __init__(self, context: RelayContext, listener: Listener) -> None:
-        super().__init__(context, listener)
-        self._mail: Path | None = None
-        self._recipients: list[bytes] = []
-        self._report: Label | None = None
-        self._chunks: BdatReader | None = None
-        self._keepalive = Deadline(self.loop, context.deadline_timer, self._keep_next_hop_alive)
-
-    # Envelope
-
-    async def smtp_MAIL(self, argument: str | None) -> None:  # noqa: N802
-        """Begin a transaction, if the next hop does."""
-        if self.helo is None:
-            self.say(_HELLO_FIRST)
-            return
-        if self._mail is not None:
-            self.say(NESTED)
-            return
-        if self._context.tls.required and not self.encrypted:
-            self.say(_TLS_FIRST)
-            return
-        wire = (argument or "").encode("utf-8", "surrogateescape")
-        path = parse_path(wire)
-        if path is None:
-            self.say(ARGUMENT)
-            return
-        next_hop = self.next_hop
-        if next_hop is None or not next_hop.usable:
-            next_hop = await self.new_next_hop()
-        refusal = self._refusal(path, next_hop)
-        if refusal is not None:
-            self.say(refusal)
-            return
-        answer = await next_hop.mail(wire, self.client())
-        if answer.accepted:
-            self._mail = path
-            self.limits.useful()
-        self.say(answer)
-
-    def _refusal(self, path: Path, next_hop: NextHopSession) -> Reply | None:
-        """Return why we refuse a sender ourselves, which is seldom."""
-        parameters = path.parameters
-        offered = next_hop.capabilities
-        if parameters:
-            size = parameters.get(b"SIZE", b"")
-            limit = size_limit(self._context.relay.max_message_bytes, offered or {})
-            if size.isdigit() and int(size[:20]) > limit:  # RFC 1870 §5: at most 20 digits
-                return _TOO_LARGE
-            if parameters.get(b"BODY", b"").upper() == b"BINARYMIME":
-                return _NO_BINARY
-            # RFC 6531 §3.5: never to a next hop that can't take it
-            if b"SMTPUTF8" in parameters and offered is not None and b"SMTPUTF8" not in offered:
-                return _NO_UTF8
-        return _FULL if self._share.exhausted else None
-
-    async def smtp_RCPT(self, argument: str | None) -> None:  # noqa: N802
-        """Ask the next hop for a recipient."""
-        if self._mail is None or self.next_hop is None:
-            self.say(_NO_SENDER if self.helo else _HELLO_FIRST)
-            return
-        wire = (argument or "").encode("utf-8", "surrogateescape")
-        if not wire:
-            self.say(ARGUMENT)
-            return
-        answer = await self._recipient(wire, self.next_hop)
-        self.limits.useful()
-        self.limits.recipient()
-        self.say(answer)
-
-    async def _recipient(self, wire: bytes, next_hop: NextHopSession) -> Reply:
-        """Return the answer to a recipient, who is taken with it."""
-        if len(self._recipients) >= self._context.relay.max_recipients:
-            return _TOO_MANY
-        if self._recipients and self._one_only:
-            return _ONE_ONLY
-        path = parse_path(wire)
-        address = path.address if path else wire
-        report = self._reported(address)
-        if self._recipients and report is not self._report:
-            return _ONE_ONLY
-        answer = _REPORT if report is not None else await next_hop.rcpt(wire, path)
-        if answer.accepted:
-            self._recipients.append(address)
-            self._report = report
-        return answer
-
-    def _reported(self, address: bytes) -> "Label | None":
-        """Return what mail to a report address teaches; None where this client may not teach."""
-        report_handler = self._context.report_handler
-        label = report_handler.label_for(address) if report_handler is not None else None
-        return label if label and self._context.limiter.may_report(self.client()) else None
-
-    @property
-    def _one_only(self) -> bool:
-        """Tell whether several recipients could end in replies that SMTP can't give."""
-        return (
-            self._context.next_hop.mixed_replies is Mixed.SINGLE
-            and not self._listener.lmtp
-            and self.next_hop is not None
-            and self.next_hop.lmtp
+        self._context = context
+        self._listener = listener
+        self._limits = ClientLimits(context.relay, asyncio.get_running_loop().time())
+        self.transport = Transport(context, self._limits, self)
+        self.greeting = Greeting(context, listener, self.transport)
+        self.transaction = Transaction(
+            context, listener, self.transport, self.greeting, self._limits
         )
+        self._protocol = "LMTP" if listener.lmtp else "ESMTP"
+        self._slot: str | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    async def smtp_RSET(self, argument: str | None) -> None:  # noqa: N802
-        """End the transaction."""
-        if argument:
-            self.say(ARGUMENT)
+    # From the connection to its end
+
+    def connected(self, peer: object) -> None:
+        """Let the client in or send it away."""
+        context, greeting = self._context, self.greeting
+        if isinstance(peer, tuple):
+            greeting.address, greeting.port = peer[0].partition("%")[0], peer[1]
+        slot = context.limiter.acquire(greeting.address)
+        if slot is None or context.draining:
+            self.transport.close_with(ShuttingDown() if context.draining else TooManyConnections())
+            if slot is not None:
+                context.limiter.release(slot)
             return
-        if self._mail is not None and self.next_hop is not None:
-            self.forget()
-            await self.next_hop.reset()
-        self.forget()
-        self.say(OK)
+        self._slot = slot
+        self.transport.network = network_of(slot)
+        self._task = context.spawn(self, self._run())
 
-    # Content
-
-    async def smtp_DATA(self, argument: str | None) -> None:  # noqa: N802
-        """Take a message and answer for it."""
-        if argument:
-            self.say(ARGUMENT)
-        elif self._mail is None or self._chunks is not None:
-            self.say(_NO_SENDER if self._chunks is None else NESTED)
-        elif not self._recipients:
-            self.say(self._no_recipients)
-        else:
-            self.say(_START)
-            if self.unsent:
-                await self.flush()
-            reader = DataReader(self._share, self.options.max_message_bytes)
-            self._keepalive.set(self._context.next_hop.keepalive_s)
-            try:
-                await Receiving(self).data(reader)
-                await self._deliver(reader)
-            finally:
-                self._keepalive.clear()
-                reader.close()
-
-    @property
-    def _share(self) -> Share:
-        return self._context.budget.share(self.network)
-
-    @property
-    def _no_recipients(self) -> Reply:
-        return _NO_RECIPIENTS_LMTP if self._listener.lmtp else _NO_RECIPIENTS
-
-    async def smtp_BDAT(self, argument: str | None) -> None:  # noqa: N802
-        """Take a chunk of a message (RFC 3030)."""
-        words = (argument or "").upper().split()
-        last = words[1:] == ["LAST"]
-        if not words or not _SIZE.fullmatch(words[0]) or len(words) > 1 + last:
-            # How much follows is unknown, so nothing after this can be understood.
-            self.say(reply_to(FramingError(), in_hand=False))
-            await self.end_session()
-            return
-        size = int(words[0])
-        if not self._recipients:
-            await Receiving(self).chunk(size, lambda _: None)
-            self.say(_NO_SENDER if self._mail is None else self._no_recipients)
-            return
-        if self._chunks is None:
-            self._chunks = BdatReader(self._share, self.options.max_message_bytes)
-            self._keepalive.set(self._context.next_hop.keepalive_s)
-        chunks = self._chunks
-        await Receiving(self).chunk(size, chunks.feed, chunks)
-        if size >= SMALL_CHUNK:
-            self.limits.useful()
-        if chunks.fault is not None:
-            # RFC 3030 §2: the transaction has failed; what follows is swallowed
-            await self._refuse(chunks.fault)
-        elif last:
-            chunks.last()
-            try:
-                await self._deliver(chunks)
-            finally:
-                self._keepalive.clear()
-                chunks.close()
-        else:
-            self.say(reply(250, f"2.0.0 {size} octets"))
-
-    async def _refuse(self, fault: Exception) -> None:
-        """Answer a failed transaction before its end."""
-        self.forget()
-        if self.next_hop is not None and self.next_hop.usable:
-            await self.next_hop.reset()
-        self.say(reply_to(fault, in_hand=True))
-
-    async def _deliver(self, reader: MessageReader) -> None:
-        """Judge a complete message, hand it on and answer for it."""
-        next_hop, sender, recipients = self.next_hop, self._mail, self._recipients
-        if next_hop is None or sender is None:
-            raise NextHopLost("no session at the next hop")
-        client = self.client()
-        envelope = Envelope(sender=sender.address, recipients=tuple(recipients), client=client)
-        report = self._report
-        self._chunks = None  # it is `reader` now
-        self.forget()
-        self.message_received()
-        await self.turn()
-        delivery = Delivery(self._context, self, next_hop, envelope)
-        if report is None:
-            replies = await delivery.run(reader)
-        else:
-            replies = [await delivery.learn(reader, report)]
-        for answer in final_replies(replies, len(recipients), lmtp=self._listener.lmtp):
-            self.say(answer)
-        if not next_hop.usable:
-            await self.end_session()
-
-    def _keep_next_hop_alive(self) -> None:
-        """Keep the next hop awake while a message arrives or is judged."""
-        if self.next_hop is not None:
-            self.next_hop.keep_alive()
-        self._keepalive.set(self._context.next_hop.keepalive_s)
-
-    # State
-
-    def end(self) -> None:
-        """Give back what the session held."""
-        self.forget()
-        self._keepalive.stop()
-        super().end()
+    def lost(self) -> None:
+        """End the session, unless a message is being delivered."""
+        if self._task is not None and not self.transaction.committing:
+            self._task.cancel()
 
     @property
     def busy(self) -> bool:
         """Tell whether a transaction is under way."""
-        return self._mail is not None
+        return self.transaction.open
 
-    def forget(self) -> None:
-        """Forget the transaction, not the greeting."""
-        super().forget()
-        self._mail = None
-        self._recipients = []
-        self._report = None
-        if self._chunks is not None:
-            self._chunks.close()
-            self._chunks = None
-            self._keepalive.clear()
+    async def _run(self) -> None:
+        transport = self.transport
+        try:
+            await self._prepare()
+            transport.greeted = True
+            await CommandLoop(
+                hostname=self._context.hostname,
+                protocol=self._protocol,
+                next_command=transport.next_command,
+                command_for=self._command_for,
+                reply=transport.reply,
+                reply_to_fault=self._reply_to_fault,
+            ).run()
+        except ConnectionError:
+            self._release()
+            await transport.linger()  # the client has gone, or we end the session
+        except ssl.SSLError:
+            pass  # its TLS broke
+        except Exception as error:  # noqa: BLE001 - the border around one session
+            self._context.observer.failed("session.failed", error)
+        finally:
+            self._release()
+            transport.close()
+            if self._slot is not None:
+                self._context.limiter.release(self._slot)
+                if self._limits.fruitless:
+                    now = transport.loop.time()
+                    self._context.recent_clients.note_fruitless(self._slot, now)
+
+    async def _prepare(self) -> None:
+        """Do what comes before the greeting: the PROXY header, then TLS where it is due."""
+        context, transport, greeting = self._context, self.transport, self.greeting
+        connection = transport.connection
+        if connection is None:
+            return
+        greeting.trusted = context.limiter.trusts(greeting.address)
+        proxied = greeting.trusted and context.relay.proxy_protocol
+        if proxied or self._listener.tls:
+            # What comes is to be read by somebody else. Not sooner: asyncio before 3.11.5 begins to
+            # read after connection_made, paused or not.
+            connection.pause_reading()
+        delay_s = context.recent_clients.delay_s(self._slot or "", transport.loop.time())
+        if delay_s:
+            await transport.delay(delay_s)
+        await context.fair_queue.turn(transport.network, first=True)
+        if proxied:
+            named = await proxy_header_of(connection, context.relay.proxy_header_s)
+            if named is not None:
+                greeting.address, greeting.port = named
+                greeting.trusted = False  # the proxy is trusted, its client is not
+                self._change_slot()
+        if self._listener.tls:
+            await transport.start_tls()
+        elif proxied:
+            connection.resume_reading()
+
+    def _change_slot(self) -> None:
+        """Count the connection for the client behind the proxy."""
+        limiter = self._context.limiter
+        if self._slot is not None:
+            limiter.release(self._slot)
+        self._slot = limiter.acquire(self.greeting.address)
+        self.transport.network = network_of(self._slot or "")
+        if self._slot is None:
+            self.transport.close_with(TooManyConnections())
+            raise ConnectionResetError("too many connections")
+
+    def _release(self) -> None:
+        """Give back what the session held."""
+        self.transaction.close()
+        self.greeting.close_next_hop()
+        self.transport.deadline.stop()
+
+    # Commands
+
+    def _command_for(self, verb: str) -> Command:
+        """Return what carries out a verb."""
+        command: Command = _COMMANDS.get(verb, _unknown)(self)
+        return command
+
+    def _reply_to_fault(self, error: Exception) -> Reply:
+        """Return the reply to an exception that a command raised."""
+        self.transport.deadline.clear()
+        if isinstance(error, BadCommandError):
+            try:
+                self._limits.bad()
+            except TooManyCommands as ended:
+                error = ended
+        answer = reply_to(error, in_hand=False)
+        if not isinstance(error, BadCommandError):
+            if needs_logging(error):
+                self._context.observer.failed("session.failed", error)
+            if answer.code < 500:  # not the client's fault, and our state is unknown: start anew
+                answer = answer.as_421
+        return answer
+
+    async def unknown(self, _: str | None) -> None:
+        """Answer a verb that does not exist."""
+        self._limits.bad()
+        self.transport.reply(_UNKNOWN)
+
+    def ehlo(self, argument: str | None) -> Awaitable[None]:
+        """Greet by ESMTP."""
+        return self._hello(argument, extended=True, lmtp=False)
+
+    def helo(self, argument: str | None) -> Awaitable[None]:
+        """Greet by SMTP."""
+        return self._hello(argument, extended=False, lmtp=False)
+
+    def lhlo(self, argument: str | None) -> Awaitable[None]:
+        """Greet by LMTP."""
+        return self._hello(argument, extended=True, lmtp=True)
+
+    async def _hello(self, argument: str | None, *, extended: bool, lmtp: bool) -> None:
+        if lmtp is not self._listener.lmtp:
+            self.transport.reply(_NOT_HERE)  # RFC 2033 §4.1
+            return
+        helo = (argument or "").split(" ", 1)[0]
+        if not helo or len(helo) > HELLO_BYTES:
+            self.transport.reply(SYNTAX)
+            return
+        greeting = self.greeting
+        self.transaction.reset()
+        greeting.helo, greeting.extended = helo, extended
+        answer = await greeting.greet_next_hop()
+        if answer.accepted:
+            answer = greeting.ehlo_reply()
+        else:
+            greeting.helo = None
+        self.transport.reply(answer)
+
+    async def noop(self, _: str | None) -> None:
+        """Do nothing."""
+        self.transport.reply(OK)
+
+    async def vrfy(self, _: str | None) -> None:
+        """Say that we do not know."""
+        self.transport.reply(_TRY)
+
+    async def expn(self, _: str | None) -> None:
+        """Refuse."""
+        self.transport.reply(_NOT_OFFERED)
+
+    async def help(self, _: str | None) -> None:
+        """Point to where help is."""
+        self.transport.reply(_HELP)
+
+    async def quit(self, _: str | None) -> None:
+        """End the session."""
+        self.transport.reply(_BYE)
+        await self.transport.end_session()
+
+    async def starttls(self, argument: str | None) -> None:
+        """Turn on TLS (RFC 3207)."""
+        transport = self.transport
+        if argument:
+            transport.reply(SYNTAX)
+        elif transport.encrypted:
+            transport.reply(reply(503, "5.5.1 TLS is on already"))
+        elif self._context.tls_context is None:
+            transport.reply(reply(454, "4.7.0 TLS is not available"))
+        else:
+            transport.reply(reply(220, "2.0.0 Ready to start TLS"))
+            await transport.flush()
+            await transport.start_tls()
+            # RFC 3207 §4.2: everything learned from the client in clear is forgotten
+            self.transaction.reset()
+            self.greeting.reset()
+
+    async def auth(self, argument: str | None) -> None:
+        """Pass a login through to the next hop (RFC 4954)."""
+        greeting, transport = self.greeting, self.transport
+        next_hop = greeting.next_hop
+        offered = next_hop.capabilities if next_hop else None
+        allowed = self._context.next_hop.auth and transport.encrypted and greeting.extended
+        if not allowed or next_hop is None or not offered or b"AUTH" not in offered:
+            transport.reply(_NOT_OFFERED)
+            return
+        if greeting.logged_in or self.busy:
+            transport.reply(reply(503, "5.5.1 Not now"))
+            return
+        line = b"AUTH " + (argument or "").encode("utf-8", "surrogateescape")
+        answer = await next_hop.command(line)
+        while answer.code == 334:
+            transport.reply(answer)
+            await transport.flush()
+            try:
+                line = (await transport.next_line()).rstrip(b"\r\n")
+            except BadCommandError:
+                await next_hop.command(b"*")  # RFC 4954 §4: cancels, or it would wait for an answer
+                raise
+            answer = await next_hop.command(line)
+        greeting.logged_in = answer.accepted
+        transport.reply(answer)
+
+    async def xclient(self, argument: str | None) -> None:
+        """Take a trusted client for another one."""
+        found = self._named(argument)
+        if isinstance(found, Reply):
+            self.transport.reply(found)
+            return
+        self.greeting.replace_client(found)
+        slot = self._context.limiter.slot_of(self.greeting.address)
+        self.transport.network = network_of(slot)
+        self.transport.reply(reply(220, f"{self._context.hostname} {self._protocol}"))
+
+    async def xforward(self, argument: str | None) -> None:
+        """Take who sent this message from a trusted client."""
+        found = self._named(argument)
+        if isinstance(found, Reply):
+            self.transport.reply(found)
+            return
+        self.greeting.forwarded = {**self.greeting.forwarded, **found}
+        self.transport.reply(OK)
+
+    def _named(self, argument: str | None) -> Mapping[bytes, bytes] | Reply:
+        """Return what a trusted client says of another, or why it may not."""
+        if not self.greeting.trusted:
+            return _FORBIDDEN
+        if self.busy:
+            return TRANSACTION_OPEN
+        return self.greeting.named(argument) or SYNTAX
+
+
+_COMMANDS = {
+    "EHLO": attrgetter("ehlo"),
+    "HELO": attrgetter("helo"),
+    "LHLO": attrgetter("lhlo"),
+    "MAIL": attrgetter("transaction.mail"),
+    "RCPT": attrgetter("transaction.rcpt"),
+    "DATA": attrgetter("transaction.data"),
+    "BDAT": attrgetter("transaction.bdat"),
+    "RSET": attrgetter("transaction.rset"),
+    "NOOP": attrgetter("noop"),
+    "QUIT": attrgetter("quit"),
+    "VRFY": attrgetter("vrfy"),
+    "EXPN": attrgetter("expn"),
+    "HELP": attrgetter("help"),
+    "STARTTLS": attrgetter("starttls"),
+    "AUTH": attrgetter("auth"),
+    "XCLIENT": attrgetter("xclient"),
+    "XFORWARD": attrgetter("xforward"),
+}
+"""Every verb we know, and what carries it out."""
+
+_unknown = attrgetter("unknown")

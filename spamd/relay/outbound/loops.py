@@ -1,8 +1,8 @@
-"""Mail that would come back to us: next hops that are our own listening, however they are spelled.
+"""Mail that would loop: next hops that are our own listeners, however they are spelled.
 
 At the start each next hop is compared with what we listen on: by address, not by name, so that
-localhost, an address of this machine behind 0.0.0.0, or a link to our socket is seen. What is only
-seen at run time (a port that is forwarded to us) shows as a client that is our own connection.
+localhost, an address of this machine behind 0.0.0.0, or a link to our socket is seen. What shows
+only at run time (a port that is forwarded to us) is a client that is our own connection.
 """
 
 import os
@@ -20,46 +20,37 @@ Address = IPv4Address | IPv6Address
 def refuse_loops(
     urls: Mapping[str, NextHopUrl],
     listeners: Sequence[Listener],
-    sockets: Sequence[socket.socket] | None,
+    sockets: Sequence[socket.socket],
 ) -> None:
-    """Refuse a next hop that is one of our own listening: each mail would turn in circles.
+    """Refuse a next hop that is one of our own listeners: each message would loop.
 
     urls     settings key → next hop
-    sockets  of the listeners, where they are open: they know a port that was free
+    sockets  of the listeners: they know a port that was free
 
     Raises:
         ConfigError: one is.
     """
-    listening = [_bound(listener, index, sockets) for index, listener in enumerate(listeners)]
     for key, url in urls.items():
-        if any(_same(url, listener, port) for listener, port in listening):
+        if any(_same(url, *pair) for pair in zip(listeners, sockets, strict=True)):
             raise ConfigError(f"{key}: {url} is where relay.listen takes mail")
 
 
-def _bound(
-    listener: Listener, index: int, sockets: Sequence[socket.socket] | None
-) -> tuple[Listener, int]:
-    if sockets and not listener.path:
-        return listener, int(sockets[index].getsockname()[1])
-    return listener, listener.port
-
-
-def _same(url: NextHopUrl, listener: Listener, port: int) -> bool:
+def _same(url: NextHopUrl, listener: Listener, sock: socket.socket) -> bool:
     if not url.port:
         return bool(listener.path) and os.path.realpath(url.path) == os.path.realpath(listener.path)
-    if listener.path or port != url.port:
+    if listener.path or sock.getsockname()[1] != url.port:
         return False
     listening = list(_resolved(listener.host))
-    return any(_reaches(target, bound) for target in _resolved(url.host) for bound in listening)
+    return any(_reaches(target, ours) for target in _resolved(url.host) for ours in listening)
 
 
-def _reaches(target: Address, bound: Address) -> bool:
-    """Tell whether a connection to `target` comes in at `bound`."""
+def _reaches(target: Address, listening: Address) -> bool:
+    """Tell whether a connection to `target` reaches a listener there."""
     if target.is_unspecified:  # connect(2) takes it for loopback
         target = IPv4Address("127.0.0.1") if target.version == 4 else IPv6Address("::1")
-    if target.version != bound.version:
+    if target.version != listening.version:
         return False
-    return target == bound or (bound.is_unspecified and _ours(target))
+    return target == listening or (listening.is_unspecified and _ours(target))
 
 
 def _ours(address: Address) -> bool:

@@ -111,6 +111,11 @@ def reply(code: int, text: str) -> Reply:
     return Reply(code, f"{code} {text}\r\n".encode("ascii"))
 
 
+OK = reply(250, "2.0.0 OK")
+SYNTAX = reply(501, "5.5.4 Syntax error in parameters")
+TRANSACTION_OPEN = reply(503, "5.5.1 Transaction already begun")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What a fault looks like from outside."""

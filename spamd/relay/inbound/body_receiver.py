@@ -1,7 +1,7 @@
 """A message on its way in: how long it may take, and what happens when it takes longer.
 
-RFC 5321 §4.5.3.2.5 gives a client 3 minutes for each block. That alone would let a client hold a
-place for ever with a byte a minute, so after a grace period a minimum rate is asked for as well; a
+RFC 5321 §4.5.3.2.5 gives a client 3 minutes for each block. That alone would let a client hold its
+slot for ever with a byte a minute, so after a grace period a minimum rate is asked for as well; a
 slow line with a large message passes.
 """
 
@@ -10,33 +10,31 @@ from typing import Any
 
 from spamd.errors import MessageTooLarge
 from spamd.relay.content.data import DataReader, MessageReader
-from spamd.relay.inbound.connection import Connection
+from spamd.relay.inbound.transport import Transport
+from spamd.relay.options import RelayOptions
 from spamd.relay.smtp.replies import ClientTimeoutError
 
 
-class Receiving:
-    """Reads one message, or a chunk of one, from a client.
+class BodyReceiver:
+    """Reads one message, or a chunk of one, from a client."""
 
-    Args:
-        connection: the client.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, transport: Transport, options: RelayOptions) -> None:
+        self._transport = transport
+        self._options = options
         self._received_bytes = 0
-        self._started = connection.loop.time()
+        self._started = transport.loop.time()
 
-    def data(self, reader: DataReader) -> Coroutine[Any, Any, None]:
+    def receive_data(self, reader: DataReader) -> Coroutine[Any, Any, None]:
         """Read as far as the final dot."""
         return self._receive(reader.feed, reader)
 
-    async def chunk(
+    async def receive_chunk(
         self, size: int, sink: Callable[[bytes], None], reader: MessageReader | None = None
     ) -> None:
         """Read exactly `size` octets; they go to `reader`, if they are kept."""
-        come = self._connection.buffer.take(size)
-        sink(come)
-        left = size - len(come)
+        received = self._transport.buffer.take(size)
+        sink(received)
+        left = size - len(received)
 
         def take(block: bytes) -> bytes | None:
             nonlocal left
@@ -52,38 +50,37 @@ class Receiving:
         self, take: Callable[[bytes], bytes | None], reader: MessageReader | None = None
     ) -> None:
         """Give blocks to `take` until it returns what is no longer its own."""
-        connection = self._connection
-        buffer = connection.buffer
+        transport = self._transport
+        buffer = transport.buffer
 
         def sink(block: bytes) -> bytes | None:
             rest = take(block)
             if rest is None:
-                self._wait(len(block))
+                self._count(len(block))
                 if reader is not None and reader.behind:
                     reader.when_written(buffer.release)
                     buffer.hold()
             return rest
 
-        connection.deadline.set(connection.options.data_timeout_s)
+        transport.deadline.set(self._options.data_timeout_s)
         try:
             buffer.divert(sink)
             while buffer.sink is not None:
                 await buffer.more()
         finally:
             buffer.sink = None
-            connection.deadline.clear()
+            transport.deadline.clear()
 
-    def _wait(self, size: int) -> None:
+    def _count(self, size: int) -> None:
         """Count a block and wait for the next; close on a client too slow or much too large."""
-        connection = self._connection
-        options = connection.options
-        connection.deadline.set(options.data_timeout_s)
+        transport, options = self._transport, self._options
+        transport.deadline.set(options.data_timeout_s)
         self._received_bytes += size
-        elapsed_s = connection.loop.time() - self._started
+        elapsed_s = transport.loop.time() - self._started
         if (
             elapsed_s > options.data_grace_s
             and self._received_bytes < elapsed_s * options.data_rate
         ):
-            connection.close_with(ClientTimeoutError())
+            transport.close_with(ClientTimeoutError())
         elif self._received_bytes > 2 * options.max_message_bytes:
-            connection.close_with(MessageTooLarge())
+            transport.close_with(MessageTooLarge())
