@@ -71,11 +71,7 @@ def logins_of(account: AccountOptions, users: Sequence[str]) -> list[Login]:
     if account.maildir or not (account.users or account.users_file):
         return [Login(account=account, login=account.user, actor=account.user)]
     return [
-        Login(
-            account=account,
-            login=f"{user}{account.master_separator}{account.user}",
-            actor=user,
-        )
+        Login(account=account, login=f"{user}{account.master_separator}{account.user}", actor=user)
         for user in users
     ]
 

@@ -182,10 +182,5 @@ def _mailbox(one: Login, options: FeedbackOptions, context: WatcherContext) -> M
             one.account, options, context.clock, context.mailboxes, context.maildir_threads
         )
     return ImapMailbox(
-        one.account,
-        options,
-        context.clock,
-        login=one.login,
-        actor=one.actor,
-        tls=context.tls,
+        one.account, options, context.clock, login=one.login, actor=one.actor, tls=context.tls
     )

@@ -15,12 +15,12 @@ write, wrong password); `StorageUnavailable` when the database doesn't answer or
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Table, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
@@ -250,9 +250,7 @@ def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
         yield values[start : start + CHUNK]
 
 
-def upsert(
-    connection: AsyncConnection,
-) -> "type[sqlite.Insert] | type[postgresql.Insert]":
+def upsert(connection: AsyncConnection) -> "type[sqlite.Insert] | type[postgresql.Insert]":
     """Return the INSERT of this server that knows ON CONFLICT."""
     if connection.dialect.name == "sqlite":
         from sqlalchemy.dialects import sqlite  # noqa: PLC0415 - each server's is large
@@ -261,6 +259,19 @@ def upsert(
     from sqlalchemy.dialects import postgresql  # noqa: PLC0415
 
     return postgresql.Insert
+
+
+async def put(
+    connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]]
+) -> None:
+    """Insert rows; each replaces the one with the same primary key."""
+    if rows:
+        insert = upsert(connection)(table)
+        fresh = {each.name: insert.excluded[each.name] for each in table.c if not each.primary_key}
+        change = insert.on_conflict_do_update(
+            index_elements=list(table.primary_key.columns), set_=fresh
+        )
+        await connection.execute(change, rows)
 
 
 def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:

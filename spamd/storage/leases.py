@@ -30,10 +30,7 @@ class SqlLeases:
         ahead = to_number(now + timedelta(seconds=seconds))
         async with self._database.writing() as connection:
             insert = upsert(connection)(lease).values(
-                name=name,
-                holder=holder,
-                renewed=to_number(now),
-                expires=ahead,
+                name=name, holder=holder, renewed=to_number(now), expires=ahead
             )
             # One statement, so that two who come at once can't both find it free.
             await connection.execute(

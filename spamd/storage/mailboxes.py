@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.feedback.ports import Cursor, Parked, Sighting
 from spamd.sample import Label
 from spamd.storage import tables
-from spamd.storage.engine import Database, chunks, upsert
+from spamd.storage.engine import Database, chunks, put
 from spamd.storage.times import from_number, to_number
 
 CURSOR, SEEN, PARKED = tables.cursor, tables.sighting, tables.parked
@@ -56,8 +56,7 @@ class SqlMailboxes:
         if not cursors and not came and not left:
             return
         async with self._database.writing() as connection:
-            for cursor in cursors:
-                await _write_cursor(connection, cursor)
+            await put(connection, CURSOR, [_cursor_row(cursor) for cursor in cursors])
             await _remove_sightings(connection, account, left)
             await _add_sightings(connection, account, came)
 
@@ -79,7 +78,10 @@ class SqlMailboxes:
 
     async def park(self, parked: Parked) -> None:
         """Insert or replace one row of the mails that could not be learned."""
-        fresh = {
+        row = {
+            "account": parked.account,
+            "folder": parked.folder,
+            "uid": parked.uid,
             "validity": parked.validity,
             "attempts": parked.attempts,
             "reason": parked.reason,
@@ -87,27 +89,12 @@ class SqlMailboxes:
             "label": parked.label or "",
         }
         async with self._database.writing() as connection:
-            insert = upsert(connection)(PARKED).values(
-                account=parked.account, folder=parked.folder, uid=parked.uid, **fresh
-            )
-            await connection.execute(
-                insert.on_conflict_do_update(
-                    index_elements=[
-                        PARKED.c.account,
-                        PARKED.c.folder,
-                        PARKED.c.uid,
-                    ],
-                    set_={name: insert.excluded[name] for name in fresh},
-                )
-            )
+            await put(connection, PARKED, [row])
 
     async def parked(self, account: str | None = None) -> Sequence[Parked]:
         """Return the mails that could not be learned, of one account or of all, oldest first."""
         wanted = select(PARKED).order_by(
-            PARKED.c.time,
-            PARKED.c.account,
-            PARKED.c.folder,
-            PARKED.c.uid,
+            PARKED.c.time, PARKED.c.account, PARKED.c.folder, PARKED.c.uid
         )
         if account is not None:
             wanted = wanted.where(PARKED.c.account == account)
@@ -128,17 +115,15 @@ class SqlMailboxes:
 
     async def unpark(self, account: str, folder: str, uid: str) -> None:
         """Remove a row of `park`; nothing happens when it is not there."""
-        here = (
-            PARKED.c.account == account,
-            PARKED.c.folder == folder,
-            PARKED.c.uid == uid,
-        )
+        here = (PARKED.c.account == account, PARKED.c.folder == folder, PARKED.c.uid == uid)
         async with self._database.writing() as connection:
             await connection.execute(delete(PARKED).where(*here))
 
 
-async def _write_cursor(connection: AsyncConnection, fresh: Cursor) -> None:
-    values = {
+def _cursor_row(fresh: Cursor) -> dict[str, object]:
+    return {
+        "account": fresh.account,
+        "folder": fresh.folder,
         "validity": fresh.validity,
         "next_uid": fresh.next_uid,
         "modseq": fresh.modseq,
@@ -147,13 +132,6 @@ async def _write_cursor(connection: AsyncConnection, fresh: Cursor) -> None:
         "marked": fresh.marked,
         "time": to_number(fresh.time),
     }
-    insert = upsert(connection)(CURSOR).values(account=fresh.account, folder=fresh.folder, **values)
-    await connection.execute(
-        insert.on_conflict_do_update(
-            index_elements=[CURSOR.c.account, CURSOR.c.folder],
-            set_={name: insert.excluded[name] for name in values},
-        )
-    )
 
 
 async def _remove_sightings(
@@ -182,12 +160,7 @@ async def _add_sightings(
         }
         for one in came
     }
-    insert = upsert(connection)(SEEN)
-    fresh = {name: insert.excluded[name] for name in ("mail", "delivered")}
-    keys = [SEEN.c.account, SEEN.c.folder, SEEN.c.mail_key]
-    if rows:
-        change = insert.on_conflict_do_update(index_elements=keys, set_=fresh)
-        await connection.execute(change, [row for _, row in sorted(rows.items())])
+    await put(connection, SEEN, [row for _, row in sorted(rows.items())])
 
 
 def _stored(key: str) -> bytes:

@@ -113,11 +113,7 @@ token = Table(
 A row whose counts all become zero is deleted."""
 
 fact = Table(
-    "fact",
-    metadata,
-    Column("key", OutsideText, primary_key=True),
-    _number("spam"),
-    _number("ham"),
+    "fact", metadata, Column("key", OutsideText, primary_key=True), _number("spam"), _number("ham")
 )
 """`bayes.classifiers.mixed.FactCounts.to_rows`."""
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import select, update
 
 from spamd.feedback.ports import AccountState, WatchedAccount
-from spamd.storage.engine import Database, chunks, upsert
+from spamd.storage.engine import Database, chunks, put
 from spamd.storage.tables import account
 from spamd.storage.times import from_number, to_number
 
@@ -47,11 +47,7 @@ class SqlAccounts:
             for each in accounts
         ]
         async with self._database.writing() as connection:
-            insert = upsert(connection)(account)
-            fresh = {each.name: insert.excluded[each.name] for each in account.columns}
-            change = insert.on_conflict_do_update(index_elements=[account.c.name], set_=fresh)
-            for part in chunks(rows):
-                await connection.execute(change, part)
+            await put(connection, account, rows)
 
     async def leave(self, kept: Collection[str]) -> None:
         """Say of all accounts but these that nobody watches them any more."""

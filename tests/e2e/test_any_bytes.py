@@ -26,7 +26,7 @@ from tests.e2e.test_relay_corpus import meant, wire
 from tests.fakes import FakeObserver
 from tests.memory import peak_bytes, settled_bytes
 from tests.relay.peers import ScriptedNextHop, Talk, relay
-from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, journal_rows
+from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts, journal_rows
 
 if TYPE_CHECKING:
     from spamd.message.features import Features
@@ -70,7 +70,7 @@ class World:
     """A taught filter: its database, its scanner."""
 
     def __init__(self, database: Database) -> None:
-        self.report_handler = Desk(database, FixedClock())
+        self.report_handler = TeachingProcess(database, FixedClock())
         self.scans = Scans(database, self.report_handler.clock)
         self.scanner = Scanner(
             model=lambda: self.report_handler.cache.snapshot.model,

@@ -29,7 +29,7 @@ class FakeMailboxes:
 
     rows: dict[tuple[str, str], Cursor] = field(default_factory=dict)
     sightings: dict[tuple[str, str, str], Sighting] = field(default_factory=dict)
-    lot: dict[tuple[str, str, str], Parked] = field(default_factory=dict)
+    parked_rows: dict[tuple[str, str, str], Parked] = field(default_factory=dict)
     saves: int = 0
     down_after: int | None = None
 
@@ -84,14 +84,14 @@ class FakeMailboxes:
                 del self.sightings[name, where, key]
 
     async def park(self, parked: Parked) -> None:
-        self.lot[parked.account, parked.folder, parked.uid] = parked
+        self.parked_rows[parked.account, parked.folder, parked.uid] = parked
 
     async def parked(self, account: str | None = None) -> Sequence[Parked]:
-        rows = [row for row in self.lot.values() if account in {None, row.account}]
+        rows = [row for row in self.parked_rows.values() if account in {None, row.account}]
         return sorted(rows, key=lambda row: row.time)
 
     async def unpark(self, account: str, folder: str, uid: str) -> None:
-        self.lot.pop((account, folder, uid), None)
+        self.parked_rows.pop((account, folder, uid), None)
 
 
 @dataclass

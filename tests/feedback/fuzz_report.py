@@ -40,8 +40,8 @@ def one_input(data: bytes) -> None:
     school = FakeSchool(FakeClock())
     options = FeedbackOptions(spam_addresses=("spam@our.test",), report_mails=5)
     teacher = Teacher(school, FakeHeld(school), FakeClock(), options, FakeObserver())
-    desk = ReportAddress(options, school, teacher, extract)
-    receipt = asyncio.run(desk.take(data, Label.SPAM, "bob"))
+    handler = ReportAddress(options, school, teacher, extract)
+    receipt = asyncio.run(handler.take(data, Label.SPAM, "bob"))
     assert receipt.isascii()
     assert receipt.isprintable()
     assert len(school.lessons) <= 5

@@ -25,7 +25,7 @@ OPTIONS = FeedbackOptions(rule_window_s=1.0, poll_s=30.0, hold_after=0, chunk=5)
 QUICK_S = 2
 """How long a rule of a mail program takes at most."""
 
-WAVE = 12
+IMPORT_LEAST = 12
 ATTRIBUTES = {"Junk": frozenset({"\\junk"}), "Afval": frozenset({"\\trash"})}
 
 
@@ -135,7 +135,7 @@ class People:
             self._foreign.add(step.mail)
 
     def _wave(self, step: Step) -> None:
-        for number in range(WAVE):
+        for number in range(IMPORT_LEAST):
             date = self.server.now() - 100_000
             mail = self.new(10_000 * (step.mail + 1) + number, None, date)
             self.server.boxes[step.a].add(Copy(mail, date))

@@ -20,7 +20,7 @@ from tests.feedback.world import mail
 OPTIONS = FeedbackOptions(hold_after=3, hold_window_s=60)
 
 
-class Class:
+class Bench:
     """A teacher with everything around."""
 
     def __init__(self, options: FeedbackOptions = OPTIONS) -> None:
@@ -52,39 +52,24 @@ def many(number: int, label: Label, verdict: Verdict, start: int = 0) -> Sequenc
     return [candidate(f"mail {start + n}", label, verdict) for n in range(number)]
 
 
-async def test_d8_a_mail_taught_twice_counts_once() -> None:
-    room = Class()
-    one = candidate("one", Label.SPAM)
-    first, second = await room.teach(one, one), await room.teach(one)
-    assert (first.learned[Label.SPAM], first.already, second.already) == (1, 1, 1)
-
-
 async def test_d9_of_two_words_on_one_mail_the_last_counts() -> None:
-    room = Class()
-    await room.teach(candidate("one", Label.SPAM), candidate("one", Label.HAM))
-    assert [lesson[0] for lesson in room.school.lessons.values()] == [Label.HAM]
-
-
-async def test_a_person_overrules_every_automatic_lesson() -> None:
-    room = Class()
-    one = candidate("one", Label.HAM)
-    await room.school.train([one.features], Label.SPAM, source="bootstrap", actor="root")
-    await room.teach(one)
-    assert list(room.school.lessons.values()) == [(Label.HAM, "imap", "alice")]
+    bench = Bench()
+    await bench.teach(candidate("one", Label.SPAM), candidate("one", Label.HAM))
+    assert [lesson[0] for lesson in bench.school.lessons.values()] == [Label.HAM]
 
 
 async def test_j11_a_lesson_that_is_held_is_told_of() -> None:
-    room = Class()
-    await room.teach(*many(4, Label.SPAM, Verdict.HAM))
-    [told] = room.observer.holdings
+    bench = Bench()
+    await bench.teach(*many(4, Label.SPAM, Verdict.HAM))
+    [told] = bench.observer.holdings
     assert (told.label, told.verdict, told.actor) == (Label.SPAM, Verdict.HAM, "alice")
 
 
 async def test_d12_a_burst_that_contradicts_clear_verdicts_is_held() -> None:
-    room = Class()
-    summary = await room.teach(*many(5, Label.SPAM, Verdict.HAM))
+    bench = Bench()
+    summary = await bench.teach(*many(5, Label.SPAM, Verdict.HAM))
     assert (summary.learned[Label.SPAM], summary.held) == (3, 2)
-    assert [(row.label, row.actor) for row in await room.held.held()] == [
+    assert [(row.label, row.actor) for row in await bench.held.held()] == [
         (Label.SPAM, "alice"),
         (Label.SPAM, "alice"),
     ]
@@ -103,93 +88,86 @@ async def test_d12_a_burst_that_contradicts_clear_verdicts_is_held() -> None:
 async def test_many_lessons_that_contradict_nothing_are_learned(
     label: Label, verdict: Verdict
 ) -> None:
-    room = Class()
-    assert (await room.teach(*many(20, label, verdict))).held == 0
+    bench = Bench()
+    assert (await bench.teach(*many(20, label, verdict))).held == 0
 
 
 async def test_second_thoughts_are_never_held() -> None:
-    room = Class()
+    bench = Bench()
     corrections = [
         candidate(f"mail {n}", Label.SPAM, Verdict.HAM, before=Label.HAM) for n in range(20)
     ]
-    assert (await room.teach(*corrections)).held == 0
+    assert (await bench.teach(*corrections)).held == 0
 
 
 async def test_the_burst_of_one_person_does_not_hold_back_another() -> None:
-    room = Class()
-    await room.teach(*many(5, Label.SPAM, Verdict.HAM), actor="alice")
-    summary = await room.teach(*many(3, Label.SPAM, Verdict.HAM, start=10), actor="bob")
+    bench = Bench()
+    await bench.teach(*many(5, Label.SPAM, Verdict.HAM), actor="alice")
+    summary = await bench.teach(*many(3, Label.SPAM, Verdict.HAM, start=10), actor="bob")
     assert summary.held == 0
 
 
 async def test_a_burst_is_over_when_its_time_is() -> None:
-    room = Class()
-    await room.teach(*many(5, Label.SPAM, Verdict.HAM))
-    room.clock.seconds += 61
-    assert (await room.teach(candidate("later", Label.SPAM, Verdict.HAM))).held == 0
+    bench = Bench()
+    await bench.teach(*many(5, Label.SPAM, Verdict.HAM))
+    bench.clock.seconds += 61
+    assert (await bench.teach(candidate("later", Label.SPAM, Verdict.HAM))).held == 0
 
 
 async def test_h7_the_burst_is_counted_over_all_processes() -> None:
-    room = Class()
-    await room.teach(*many(2, Label.SPAM, Verdict.HAM))
-    other = Teacher(room.school, room.held, room.clock, OPTIONS, FakeObserver())
+    bench = Bench()
+    await bench.teach(*many(2, Label.SPAM, Verdict.HAM))
+    other = Teacher(bench.school, bench.held, bench.clock, OPTIONS, FakeObserver())
     found = many(3, Label.SPAM, Verdict.HAM, start=10)
     summary = await other.teach(found, "address", "alice")
     assert (summary.learned[Label.SPAM], summary.held) == (1, 2)
 
 
 async def test_h7_nobody_is_forgotten_within_the_time_however_many_others_come() -> None:
-    room = Class()
-    await room.teach(*many(3, Label.SPAM, Verdict.HAM))
+    bench = Bench()
+    await bench.teach(*many(3, Label.SPAM, Verdict.HAM))
     for number in range(200):
-        await room.teach(candidate(f"of {number}", Label.SPAM, Verdict.HAM), actor=f"{number}")
-    assert (await room.teach(candidate("again", Label.SPAM, Verdict.HAM))).held == 1
+        await bench.teach(candidate(f"of {number}", Label.SPAM, Verdict.HAM), actor=f"{number}")
+    assert (await bench.teach(candidate("again", Label.SPAM, Verdict.HAM))).held == 1
 
 
 async def test_h7_reports_that_come_at_once_do_not_get_past_the_guard() -> None:
-    room = Class()
+    bench = Bench()
     async with asyncio.TaskGroup() as tasks:
         for number in range(20):
             one = candidate(f"mail {number}", Label.SPAM, Verdict.HAM)
-            tasks.create_task(room.teach(one))
-    assert (room.school.taught(Label.SPAM), len(room.held.rows)) == (3, 17)
+            tasks.create_task(bench.teach(one))
+    assert (bench.school.taught(Label.SPAM), len(bench.held.rows)) == (3, 17)
 
 
 async def test_lessons_tried_again_while_the_database_is_away_make_no_burst() -> None:
-    room = Class()
+    bench = Bench()
     lessons = many(3, Label.SPAM, Verdict.HAM)
-    room.school.down = True
+    bench.school.down = True
     for _ in range(3):
         with pytest.raises(StorageUnavailable):
-            await room.teach(*lessons)
-    room.school.down = False
-    assert (await room.teach(*lessons)).held == 0
+            await bench.teach(*lessons)
+    bench.school.down = False
+    assert (await bench.teach(*lessons)).held == 0
 
 
 async def test_the_guard_can_be_switched_off() -> None:
-    room = Class(FeedbackOptions(hold_after=0))
-    assert (await room.teach(*many(500, Label.SPAM, Verdict.HAM))).held == 0
+    bench = Bench(FeedbackOptions(hold_after=0))
+    assert (await bench.teach(*many(500, Label.SPAM, Verdict.HAM))).held == 0
 
 
 async def test_held_lessons_are_learned_when_they_are_released() -> None:
-    room = Class()
-    await room.teach(*many(5, Label.SPAM, Verdict.HAM))
-    numbers = [row.number for row in await room.held.held()]
-    some = await release(room.held, room.school, numbers[:1])
-    rest = await release(room.held, room.school)
+    bench = Bench()
+    await bench.teach(*many(5, Label.SPAM, Verdict.HAM))
+    numbers = [row.number for row in await bench.held.held()]
+    some = await release(bench.held, bench.school, numbers[:1])
+    rest = await release(bench.held, bench.school)
     assert (some.learned[Label.SPAM], rest.learned[Label.SPAM]) == (1, 1)
-    assert await room.held.held() == []
-    assert room.school.taught(Label.SPAM) == 5
+    assert await bench.held.held() == []
+    assert bench.school.taught(Label.SPAM) == 5
 
 
-async def test_a_database_that_is_away_stops_the_lesson() -> None:
-    room = Class()
-    room.school.down = True
-    with pytest.raises(StorageUnavailable):
-        await room.teach(candidate("one", Label.SPAM))
-
-
-def test_f6_a_tally_says_what_became_of_every_mail() -> None:
+def test_f6_a_summary_says_what_became_of_every_mail() -> None:
     summary = RunSummary(examined=7, already=1, held=1, parked=1)
     summary.learned[Label.SPAM] += 2
     summary.skipped["teach nothing"] += 2

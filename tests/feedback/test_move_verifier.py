@@ -260,7 +260,7 @@ async def test_h3_rows_of_one_mail_that_differ_are_believed_neither() -> None:
 
     here = await moved_over_the_wire(torn)
     assert here.taught() == []
-    assert {row.uid for row in here.player.mailboxes.lot.values()} == {"1"}
+    assert {row.uid for row in here.player.mailboxes.parked_rows.values()} == {"1"}
 
 
 @pytest.mark.parametrize("value", ["0", "18446744073709551617", "-3", "NaN", "abc", "99999999999"])

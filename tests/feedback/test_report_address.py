@@ -93,17 +93,17 @@ async def test_a_reported_mail_is_learned_as_it_was_scanned() -> None:
 
 async def test_a_second_report_of_the_same_mail_is_a_success_without_effect() -> None:
     school = FakeSchool(FakeClock())
-    desk = desk_of(school)
-    await desk.take(report(mail("one")), Label.SPAM, "bob")
-    receipt = await desk.take(report(mail("one")), Label.SPAM, "bob")
+    handler = desk_of(school)
+    await handler.take(report(mail("one")), Label.SPAM, "bob")
+    receipt = await handler.take(report(mail("one")), Label.SPAM, "bob")
     assert receipt == "1 reported as spam, 0 learned, 1 known"
 
 
 async def test_d9_a_report_to_the_other_address_corrects_the_lesson() -> None:
     school = FakeSchool(FakeClock())
-    desk = desk_of(school)
-    await desk.take(report(mail("one")), Label.SPAM, "bob")
-    await desk.take(report(mail("one")), Label.HAM, "bob")
+    handler = desk_of(school)
+    await handler.take(report(mail("one")), Label.SPAM, "bob")
+    await handler.take(report(mail("one")), Label.HAM, "bob")
     assert [lesson[0] for lesson in school.lessons.values()] == [Label.HAM]
 
 

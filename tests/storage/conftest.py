@@ -8,7 +8,7 @@ import pytest
 from spamd.storage.engine import Database
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
-from tests.storage.mails import Desk, FixedClock
+from tests.storage.mails import FixedClock, TeachingProcess
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -41,6 +41,6 @@ def clock() -> FixedClock:
 
 
 @pytest.fixture
-def desk(database: Database, clock: FixedClock) -> Desk:
+def teaching(database: Database, clock: FixedClock) -> TeachingProcess:
     """A process at work on the database."""
-    return Desk(database, clock)
+    return TeachingProcess(database, clock)

@@ -75,7 +75,7 @@ def wide(subject: str, words: int) -> Features:
     )
 
 
-class Desk:
+class TeachingProcess:
     """One process that teaches: its own memory, the shared database."""
 
     def __init__(self, database: Database, clock: FixedClock) -> None:

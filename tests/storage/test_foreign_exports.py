@@ -15,7 +15,7 @@ from spamd.storage.maintenance.foreign_exports import read
 from spamd.storage.maintenance.prune import PruneOptions, prune
 from spamd.storage.maintenance.reset import reset
 from spamd.storage.maintenance.verify import verify
-from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail
+from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts, mail
 
 BOGOFILTER = """\
 .ENCODING 2 0 20261128
@@ -41,8 +41,8 @@ odd,x,3
 """
 
 
-async def rows(desk: Desk) -> dict[int, tuple[int, ...]]:
-    found = (await counts(desk.database))["token"]
+async def rows(teaching: TeachingProcess) -> dict[int, tuple[int, ...]]:
+    found = (await counts(teaching.database))["token"]
     return {int(str(row[0])): tuple(int(str(each)) for each in row[1:5]) for row in found}
 
 
@@ -118,65 +118,69 @@ def dump(tmp_path: Path) -> Path:
 
 
 async def test_d28_counts_are_added_to_what_is_there_and_once_only(
-    desk: Desk, dump: Path, clock: FixedClock
+    teaching: TeachingProcess, dump: Path, clock: FixedClock
 ) -> None:
-    await desk.train(SPAM, mail("pills", "pills"))
-    before = (await rows(desk))[token_id("pills")]
-    done = await import_file(desk.work, dump, clock)
+    await teaching.train(SPAM, mail("pills", "pills"))
+    before = (await rows(teaching))[token_id("pills")]
+    done = await import_file(teaching.work, dump, clock)
     assert (done.learned, done.known, done.programs) == (50, 0, ("bogofilter",))
-    after = await rows(desk)
+    after = await rows(teaching)
     assert np.subtract(after[token_id("pills")], before).tolist() == [12, 0, 12, 0]
     assert after[token_id("lunch")] == (0, 7, 0, 7)
-    again = await import_file(desk.work, dump, clock)
+    again = await import_file(teaching.work, dump, clock)
     assert (again.learned, again.known) == (0, 50)
-    assert await rows(desk) == after
-    findings = await verify(desk.database, SCHEMA)
+    assert await rows(teaching) == after
+    findings = await verify(teaching.database, SCHEMA)
     assert findings.faults == ()
-    assert (await counts(desk.database))["corpus"][0][1:3] == (31, 20)
+    assert (await counts(teaching.database))["corpus"][0][1:3] == (31, 20)
 
 
 async def test_counts_can_be_taken_back_exactly_while_lessons_stay(
-    desk: Desk, dump: Path, clock: FixedClock
+    teaching: TeachingProcess, dump: Path, clock: FixedClock
 ) -> None:
     taught = mail("pills", "pills lunch")
-    await desk.train(HAM, taught)
-    before = await counts(desk.database, weights=True)
-    await import_file(desk.work, dump, clock)
-    assert (await take_back_file(desk.work, dump, clock)).programs == ("bogofilter",)
-    assert (await take_back_file(desk.work, dump, clock)).programs == ()
-    assert await counts(desk.database, weights=True) == before
+    await teaching.train(HAM, taught)
+    before = await counts(teaching.database, weights=True)
+    await import_file(teaching.work, dump, clock)
+    assert (await take_back_file(teaching.work, dump, clock)).programs == ("bogofilter",)
+    assert (await take_back_file(teaching.work, dump, clock)).programs == ()
+    assert await counts(teaching.database, weights=True) == before
 
 
-async def test_scans_see_imported_counts(desk: Desk, dump: Path, clock: FixedClock) -> None:
-    await desk.probability(mail("pills"))
-    await import_file(desk.work, dump, clock)
-    await desk.probability(mail("pills"))
-    table = desk.cache.snapshot.model.tokens
+async def test_scans_see_imported_counts(
+    teaching: TeachingProcess, dump: Path, clock: FixedClock
+) -> None:
+    await teaching.probability(mail("pills"))
+    await import_file(teaching.work, dump, clock)
+    await teaching.probability(mail("pills"))
+    table = teaching.cache.snapshot.model.tokens
     found = table.counts(table.find(np.array([token_id("pills"), token_id("lunch")])))
     assert (found.spam.tolist(), found.ham.tolist()) == ([12, 0], [0, 7])
 
 
 async def test_tallies_are_exported_imported_pruned_and_reset_with_the_lessons(
-    desk: Desk, dump: Path, clock: FixedClock, tmp_path: Path
+    teaching: TeachingProcess, dump: Path, clock: FixedClock, tmp_path: Path
 ) -> None:
-    await import_file(desk.work, dump, clock)
+    await import_file(teaching.work, dump, clock)
     clock.advance(days=200)
-    await desk.train(SPAM, mail("pills", "pills"))
-    full = await counts(desk.database, weights=True)
-    await export_file(desk.database, tmp_path / "all.gz")
-    await reset(desk.database, clock, tmp_path)
-    assert (await counts(desk.database))["token"] == []
-    done = await import_file(desk.work, tmp_path / "all.gz", clock)
+    await teaching.train(SPAM, mail("pills", "pills"))
+    full = await counts(teaching.database, weights=True)
+    await export_file(teaching.database, tmp_path / "all.gz")
+    await reset(teaching.database, clock, tmp_path)
+    assert (await counts(teaching.database))["token"] == []
+    done = await import_file(teaching.work, tmp_path / "all.gz", clock)
     assert (done.learned, done.programs, done.complete) == (1, ("bogofilter",), True)
-    assert await counts(desk.database, weights=True) == full
+    assert await counts(teaching.database, weights=True) == full
     options = PruneOptions(unseen_days=180, seen_in=2, floor=0)
-    assert (await prune(desk.database, clock, options, dry_run=False)).removed == 1
-    assert token_id("Straße") not in await rows(desk)
-    assert (await verify(desk.database, SCHEMA)).faults == ()
+    assert (await prune(teaching.database, clock, options, dry_run=False)).removed == 1
+    assert token_id("Straße") not in await rows(teaching)
+    assert (await verify(teaching.database, SCHEMA)).faults == ()
 
 
-async def test_a_dump_of_rspamd_as_json_is_refused_plainly(desk: Desk, tmp_path: Path) -> None:
+async def test_a_dump_of_rspamd_as_json_is_refused_plainly(
+    teaching: TeachingProcess, tmp_path: Path
+) -> None:
     path = tmp_path / "dump.json"
     path.write_text('{"pattern": "RS", "meta": {"learns_spam": "3"}, "elts": {\n}}\n')
     with pytest.raises(FormatError, match="rspamd's dump holds hashes instead of words"):
-        await import_file(desk.work, path, desk.clock)
+        await import_file(teaching.work, path, teaching.clock)

@@ -16,7 +16,7 @@ from spamd.storage import migrate, tables
 from spamd.storage.engine import Database
 from spamd.storage.migrate import check_schema, copy_file, downgrade, newest, upgrade
 from spamd.storage.options import SCHEMA, DatabaseOptions
-from tests.storage.mails import SPAM, Desk, FixedClock, counts, mail
+from tests.storage.mails import SPAM, FixedClock, TeachingProcess, counts, mail
 
 
 async def test_the_steps_make_the_tables_of_the_code(database: Database) -> None:
@@ -44,17 +44,19 @@ def test_the_code_knows_the_newest_revision_without_the_migrations() -> None:
     assert newest() == SCHEMA
 
 
-async def test_every_step_goes_down_and_up_again_with_data(desk: Desk, clock: FixedClock) -> None:
-    await desk.train(SPAM, mail("a"), mail("b"))
-    full = await counts(desk.database)
-    await downgrade(desk.database, "base")
-    async with desk.database.reading() as connection:
+async def test_every_step_goes_down_and_up_again_with_data(
+    teaching: TeachingProcess, clock: FixedClock
+) -> None:
+    await teaching.train(SPAM, mail("a"), mail("b"))
+    full = await counts(teaching.database)
+    await downgrade(teaching.database, "base")
+    async with teaching.database.reading() as connection:
         left = await connection.run_sync(lambda plain: set(inspect(plain).get_table_names()))
     assert left <= {"alembic_version"}
-    assert (await upgrade(desk.database)).after == newest()
-    again = Desk(desk.database, clock)
+    assert (await upgrade(teaching.database)).after == newest()
+    again = TeachingProcess(teaching.database, clock)
     await again.train(SPAM, mail("a"), mail("b"))
-    assert await counts(desk.database) == full
+    assert await counts(teaching.database) == full
 
 
 async def test_an_upgrade_that_is_done_does_nothing_more(database: Database) -> None:
@@ -104,7 +106,7 @@ async def test_f7_a_sqlite_file_with_data_is_copied_before_it_changes(
     path = tmp_path / "spamd.db"
     database = await Database.open(DatabaseOptions(url=f"sqlite:///{path}"))
     await upgrade(database)
-    await Desk(database, clock).train(SPAM, mail("a"))
+    await TeachingProcess(database, clock).train(SPAM, mail("a"))
     await downgrade(database, "0001")
     path.chmod(0o600)
     done = await upgrade(database)
@@ -122,7 +124,7 @@ async def starters(
 ) -> AsyncIterator[list[Database]]:
     """Four processes that find a database of the first revision, with data, at the same time."""
     await upgrade(empty)
-    await Desk(empty, clock).train(SPAM, mail("a"))
+    await TeachingProcess(empty, clock).train(SPAM, mail("a"))
     await downgrade(empty, "0001")
     async with AsyncExitStack() as stack:
         databases = [await Database.open(options) for _ in range(4)]

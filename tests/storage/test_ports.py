@@ -33,7 +33,7 @@ from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans
 from spamd.training import Result
-from tests.storage.mails import HAM, SPAM, Desk, FixedClock, mail, same_sample
+from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, mail, same_sample
 
 if TYPE_CHECKING:
     from spamd.scanning import ScanLog
@@ -76,10 +76,10 @@ async def test_a_scan_is_found_by_id_and_by_digest_once_it_is_flushed(scans: Sca
 
 
 async def test_a_mail_known_by_its_lesson_only_is_found_by_its_digest(
-    scans: Scans, desk: Desk
+    scans: Scans, teaching: TeachingProcess
 ) -> None:
     taught = mail("Lunch")
-    await desk.train(HAM, taught, source="imap")
+    await teaching.train(HAM, taught, source="imap")
     known = (await scans.by_digest([taught.digest]))[taught.digest]
     assert (known.label, known.source, known.scanned) == (HAM, "imap", None)
     assert known.before is not None
@@ -204,24 +204,24 @@ async def test_i3_the_number_of_a_dropped_lesson_never_names_another_one(
 
 @pytest.mark.parametrize("taught_before", [False, True])
 async def test_a_held_lesson_is_void_once_its_mail_was_taught_otherwise(
-    database: Database, clock: FixedClock, desk: Desk, *, taught_before: bool
+    database: Database, clock: FixedClock, teaching: TeachingProcess, *, taught_before: bool
 ) -> None:
     lessons: HeldLessons = SqlHeldLessons(database)
     if taught_before:
-        await desk.train(HAM, mail("a"))
+        await teaching.train(HAM, mail("a"))
     await lessons.hold([held(clock, "a"), held(clock, "b")])
-    await desk.train(HAM, mail("a"))
+    await teaching.train(HAM, mail("a"))
     assert [each.features.digest for each in await lessons.held()] == [mail("b").digest]
 
 
 async def test_a_rehearsal_is_nobodys_last_word(
-    database: Database, clock: FixedClock, desk: Desk
+    database: Database, clock: FixedClock, teaching: TeachingProcess
 ) -> None:
     lessons: HeldLessons = SqlHeldLessons(database)
     for label in (HAM, SPAM):
-        await desk.train(label, *(mail(f"{label.value} {number}") for number in range(8)))
+        await teaching.train(label, *(mail(f"{label.value} {number}") for number in range(8)))
     await lessons.hold([held(clock, "ham 0")])
-    assert await desk.trainer.rehearse() == 16
+    assert await teaching.trainer.rehearse() == 16
     assert len(await lessons.held()) == 1
 
 
@@ -260,7 +260,7 @@ async def test_a_lease_belongs_to_one_until_it_runs_out(
 
 
 async def test_h7_lessons_against_clear_verdicts_are_counted_for_each_person(
-    database: Database, clock: FixedClock, desk: Desk
+    database: Database, clock: FixedClock, teaching: TeachingProcess
 ) -> None:
     lessons: HeldLessons = SqlHeldLessons(database)
     scans = Scans(database, clock)
@@ -270,11 +270,11 @@ async def test_h7_lessons_against_clear_verdicts_are_counted_for_each_person(
             seen = replace(report(mail(subject), id=f"{subject}{number}"), verdict=verdict)
             scans.record(seen)
     await scans.flush()
-    await desk.train(SPAM, mail("a"), actor="anna")
+    await teaching.train(SPAM, mail("a"), actor="anna")
     clock.advance(minutes=30)
     since = clock.now()
-    await desk.train(SPAM, mail("b"), mail("c"), mail("d"), mail("unseen"), actor="anna")
-    await desk.train(HAM, mail("d"), actor="bert")
+    await teaching.train(SPAM, mail("b"), mail("c"), mail("d"), mail("unseen"), actor="anna")
+    await teaching.train(HAM, mail("d"), actor="bert")
     await lessons.hold([held(clock, "held")])
     assert await lessons.contradictions("anna", since) == 2
     assert await lessons.contradictions("anna", since - timedelta(hours=1)) == 3
@@ -288,16 +288,16 @@ async def test_k10_a_lesson_that_waits_for_a_locked_database_can_be_given_up(
     database = await Database.open(DatabaseOptions(url=f"sqlite:///{tmp_path}/spamd.db"))
     try:
         await upgrade(database)
-        desk = Desk(database, clock)
+        teaching = TeachingProcess(database, clock)
         with sqlite3.connect(tmp_path / "spamd.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")
             started = time.monotonic()
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
-                    await desk.train(SPAM, mail("a"))
+                    await teaching.train(SPAM, mail("a"))
             assert time.monotonic() - started < 5  # not `busy_timeout_s` with its retries
             other.execute("ROLLBACK")
         other.close()
-        assert await desk.train(SPAM, mail("a")) == [Result.LEARNED]
+        assert await teaching.train(SPAM, mail("a")) == [Result.LEARNED]
     finally:
         await database.close()

@@ -17,7 +17,16 @@ from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.training.ports import Selection
-from tests.storage.mails import HAM, SPAM, Desk, FixedClock, counts, mail, weight_sum, weights
+from tests.storage.mails import (
+    HAM,
+    SPAM,
+    FixedClock,
+    TeachingProcess,
+    counts,
+    mail,
+    weight_sum,
+    weights,
+)
 
 WORDS = [f"word{number}" for number in range(150)]
 SOURCES = ("cli", "imap", "maildir")
@@ -27,8 +36,10 @@ ACTORS = ("anna", "bert")
 class Story:
     """Random operations on a database, and what should be in force after them."""
 
-    def __init__(self, desk: Desk, clock: FixedClock, folder: Path, seed: int) -> None:
-        self.desk = desk
+    def __init__(
+        self, teaching: TeachingProcess, clock: FixedClock, folder: Path, seed: int
+    ) -> None:
+        self.teaching = teaching
         self.clock = clock
         self.folder = folder
         self.random = random.Random(seed)
@@ -52,7 +63,7 @@ class Story:
         label = self.random.choice((HAM, SPAM))
         source, actor = self.random.choice(SOURCES), self.random.choice(ACTORS)
         batch = self.random.choices(self.mails, k=self.random.randrange(1, 6))
-        await self.desk.train(label, *batch, source=source, actor=actor)
+        await self.teaching.train(label, *batch, source=source, actor=actor)
         for each in batch:
             known = self.expected.get(each.digest)
             if known is None or known[0] is not label:
@@ -60,59 +71,59 @@ class Story:
 
     async def forget(self) -> None:
         batch = self.random.choices(self.mails, k=self.random.randrange(1, 5))
-        await self.desk.forget(*batch)
+        await self.teaching.forget(*batch)
         for each in batch:
             self.expected.pop(each.digest, None)
 
     async def rollback(self) -> None:
         source, actor = self.random.choice(SOURCES), self.random.choice(ACTORS)
         selection = Selection(source=source, actor=actor)
-        async with self.desk.database.reading() as connection:
+        async with self.teaching.database.reading() as connection:
             planned = await journal.listed(connection, selection)
-        assert await self.desk.trainer.rollback(selection) == planned
+        assert await self.teaching.trainer.rollback(selection) == planned
         for digest, (_, said, who, _) in list(self.expected.items()):
             if (said, who) == (source, actor):
                 del self.expected[digest]
 
     async def restart(self) -> None:
         """Another process takes over: nothing is in its memory."""
-        self.desk = Desk(self.desk.database, self.clock)
+        self.teaching = TeachingProcess(self.teaching.database, self.clock)
 
     async def move(self) -> None:
         path = self.folder / f"{self.steps}.jsonl"
-        await export_file(self.desk.database, path)
-        await reset(self.desk.database, self.clock, self.folder)
-        await import_file(self.desk.work, path, self.desk.clock)
+        await export_file(self.teaching.database, path)
+        await reset(self.teaching.database, self.clock, self.folder)
+        await import_file(self.teaching.work, path, self.teaching.clock)
 
 
 async def test_500_random_operations_leave_what_a_fresh_database_taught_the_final_state_has(
-    desk: Desk, clock: FixedClock, tmp_path: Path
+    teaching: TeachingProcess, clock: FixedClock, tmp_path: Path
 ) -> None:
-    story = Story(desk, clock, tmp_path, seed=20260301)
+    story = Story(teaching, clock, tmp_path, seed=20260301)
     for _ in range(500):
         await story.step()
-    findings = await verify(desk.database, SCHEMA)
+    findings = await verify(teaching.database, SCHEMA)
     assert findings.faults == ()
     fresh = await Database.open(DatabaseOptions(url=f"sqlite:///{tmp_path}/fresh.db"))
     await upgrade(fresh)
-    teacher = Desk(fresh, clock)
+    teacher = TeachingProcess(fresh, clock)
     for label in Label:
         final = [each for each in story.mails if story.expected.get(each.digest, " ")[0] is label]
         await teacher.train(label, *final)
-    assert await counts(desk.database) == await counts(fresh)
+    assert await counts(teaching.database) == await counts(fresh)
     await fresh.close()
-    stored = {row[0]: row[-1] for row in (await counts(desk.database, weights=True))["token"]}
-    assert stored == await weight_sum(desk.database)
-    fusion, told = await weights(desk.database)
+    stored = {row[0]: row[-1] for row in (await counts(teaching.database, weights=True))["token"]}
+    assert stored == await weight_sum(teaching.database)
+    fusion, told = await weights(teaching.database)
     assert fusion == pytest.approx(told)
-    async with desk.work() as work:
+    async with teaching.work() as work:
         summaries = await work.listed(Selection())
     assert {
         summary.digest: (summary.label, summary.source, summary.actor, summary.time)
         for summary in summaries
     } == story.expected
     # And with everything taken back nothing is left: no row, no weight.
-    await desk.trainer.rollback(Selection())
-    empty = await counts(desk.database, weights=True)
+    await teaching.trainer.rollback(Selection())
+    empty = await counts(teaching.database, weights=True)
     assert (empty["token"], empty["fact"], empty["lesson"]) == ([], [], [])
     assert empty["corpus"][0][1:] == (0, 0, 0, 0, 0)

@@ -145,10 +145,7 @@ class DoctorImapMailbox:
                 rows = self._session.rows(folder.raw, [uid])
                 if content is not None and rows:
                     return Found(
-                        folder=folder,
-                        key=str(uid),
-                        header=content,
-                        delivered=rows[0].delivered,
+                        folder=folder, key=str(uid), header=content, delivered=rows[0].delivered
                     )
         return None
 

@@ -51,13 +51,7 @@ RENAMES = 3
 JUNK_KEYWORDS = {"$junk", "$notjunk"}
 """In small letters: keywords differ in more than case (RFC 9051 §2.3.2)."""
 
-FLAG_NAMES = {
-    "S": "\\Seen",
-    "R": "\\Answered",
-    "F": "\\Flagged",
-    "D": "\\Draft",
-    "T": "\\Deleted",
-}
+FLAG_NAMES = {"S": "\\Seen", "R": "\\Answered", "F": "\\Flagged", "D": "\\Draft", "T": "\\Deleted"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

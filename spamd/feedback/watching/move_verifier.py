@@ -66,14 +66,14 @@ class MoveVerifier:
         self._options = options
         self._clock = context.clock
 
-    async def prove(self, state: PollState) -> set[str]:
+    async def verify(self, state: PollState) -> set[str]:
         """Ask where the mails that may be lessons lie now; return which folders are views."""
         for folder, cursor, keys in list(state.origins()):
             try:
                 present = await self._mailbox.still(folder, sorted(keys), cursor)
             except FolderError:
                 present = keys  # in doubt
-            state.asked(folder.name, keys, present)
+            state.add_answer(folder.name, keys, present)
         for folder, cursor, keys in list(state.targets()):
             try:
                 present = await self._mailbox.still(folder, sorted(keys), cursor)
@@ -82,10 +82,10 @@ class MoveVerifier:
             state.possible = [
                 one
                 for one in state.possible
-                if one.seen.folder.name != folder.name or one.seen.message.key in present
+                if one.changed.folder.name != folder.name or one.changed.message.key in present
             ]
         names = {row.folder for one in state.possible for row in one.rows}
-        names |= {one.seen.folder.name for one in state.possible}
+        names |= {one.changed.folder.name for one in state.possible}
         return {
             name
             for name in names
@@ -104,11 +104,11 @@ class MoveVerifier:
             known = await self._history.by_id(list(ids))
         return known
 
-    async def ruled(
+    async def decide(
         self, one: PossibleLesson, state: PollState, views: set[str], known: Known | None
     ) -> Label | Why:
         """Return what a mail teaches, or why it teaches nothing."""
-        seen = one.seen
+        seen = one.changed
         if seen.folder.name in views:
             return Why.SHOWN
         found = lesson(self._facts(one, state, views, known))
@@ -145,7 +145,7 @@ class MoveVerifier:
     def _facts(
         self, one: PossibleLesson, state: PollState, views: set[str], known: Known | None
     ) -> MoveFacts:
-        message, folder = one.seen.message, one.seen.folder
+        message, folder = one.changed.message, one.changed.folder
         was = stays = came = NOWHERE
         gone = []
         for row in one.rows:
@@ -161,10 +161,10 @@ class MoveVerifier:
             came |= NOWHERE if new.folder in views else state.place(new.folder)
             here += new.folder == folder.name
         dates = {row.delivered for row in gone if row.delivered}
-        same = known is not None or one.seen.sighting.delivered in dates
+        same = known is not None or one.changed.sighting.delivered in dates
         return MoveFacts(
             place=folder.place,
-            event=one.seen.event,
+            event=one.changed.event,
             was=was,
             stays=stays,
             came=came,
@@ -225,7 +225,7 @@ def _is_renamed(one: PossibleLesson, state: PollState) -> bool:
     Renaming the inbox moves its mail (RFC 3501 §6.3.5); a folder without UIDs that was renamed and
     made anew looks the same.
     """
-    if one.seen.folder.name in state.cursors:
+    if one.changed.folder.name in state.cursors:
         return False
     for name in {row.folder for row in one.rows}:
         changes, before = state.changes.get(name), state.cursors.get(name)

@@ -44,7 +44,7 @@ class ChangedMessage:
 class PossibleLesson:
     """A mail that may be a lesson, and where it lay at the last poll."""
 
-    seen: ChangedMessage
+    changed: ChangedMessage
     rows: Sequence[Sighting]
 
 
@@ -72,12 +72,12 @@ class PollState:
         """Return what a folder is; one that is gone is nowhere."""
         return self.folders[folder].place if folder in self.folders else NOWHERE
 
-    def arrived(self, seen: Sequence[ChangedMessage]) -> None:
+    def add_arrived(self, seen: Sequence[ChangedMessage]) -> None:
         """Take note of mails that are new."""
         for one in seen:
             self.came.setdefault(one.message.trace, []).append(one.sighting)
 
-    def relisted(
+    def add_relisted(
         self, changes: FolderChanges, rows: Sequence[Sighting], seen: Sequence[ChangedMessage]
     ) -> list[ChangedMessage]:
         """Compare a folder that was read again with what it held; return what is new in it.
@@ -105,13 +105,13 @@ class PollState:
                 self._doubted.add(_where(row))
         return new
 
-    def departed(self, rows: Sequence[Sighting], there: Collection[str]) -> None:
+    def add_departed(self, rows: Sequence[Sighting], there: Collection[str]) -> None:
         """Take note of which mails of a folder are not there any more."""
         for row in rows:
             if row.key not in there:
                 self._left[_where(row)] = row
 
-    def asked(self, name: str, keys: Collection[str], present: Collection[str]) -> None:
+    def add_answer(self, name: str, keys: Collection[str], present: Collection[str]) -> None:
         """Take note of what the server says when it is asked for mails once more."""
         for one in self.possible:
             for row in one.rows:
@@ -125,7 +125,7 @@ class PollState:
         """Return whether a mail is known to be gone from where it lay."""
         return _where(row) in self._left and _where(row) not in self._doubted
 
-    def gather(
+    def add_possible(
         self, seen: Sequence[ChangedMessage], before: Mapping[bytes, Sequence[Sighting]]
     ) -> None:
         """Keep those of some mails that may be lessons, by where they lay at the last poll."""
@@ -135,12 +135,12 @@ class PollState:
             here = [row for row in rows if row.folder == one.folder.name]
             if one.event is Event.MARKED:
                 if mark(one.message) and any(row.key == one.message.key for row in here):
-                    self.possible.append(PossibleLesson(seen=one, rows=here))
+                    self.possible.append(PossibleLesson(changed=one, rows=here))
                 continue
             if one.message.baseline or here:
                 continue
             if rows:
-                self.possible.append(PossibleLesson(seen=one, rows=rows))
+                self.possible.append(PossibleLesson(changed=one, rows=rows))
                 self.came[one.message.trace] += fresh
             elif self._from_outside(one):
                 self.outside[one.folder.name] += 1
@@ -154,7 +154,7 @@ class PollState:
         """Yield folders in which mails lay that may have left, with the keys to ask for."""
         keys: dict[str, set[str]] = {}
         for one in self.possible:
-            for row in one.rows if one.seen.event is Event.ARRIVED else ():
+            for row in one.rows if one.changed.event is Event.ARRIVED else ():
                 keys.setdefault(row.folder, set()).add(row.key)
         yield from self._askable(keys)
 
@@ -162,7 +162,7 @@ class PollState:
         """Yield folders in which mails are new that may be lessons, with the keys to ask for."""
         keys: dict[str, set[str]] = {}
         for one in self.possible:
-            keys.setdefault(one.seen.folder.name, set()).add(one.seen.message.key)
+            keys.setdefault(one.changed.folder.name, set()).add(one.changed.message.key)
         yield from self._askable(keys)
 
     def _askable(self, keys: Mapping[str, set[str]]) -> Iterator[tuple[Folder, Cursor, set[str]]]:

@@ -13,7 +13,7 @@ from spamd.feedback.mailboxes.mailbox import (
 )
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.watching.lesson_rule import Event
-from spamd.feedback.watching.parking import ParkingLot
+from spamd.feedback.watching.parked_messages import ParkedMessages
 from spamd.feedback.watching.poll_state import ChangedMessage
 
 
@@ -32,25 +32,25 @@ class SummaryReader:
     whole   the server has answered for all that it lists, since this was set
     """
 
-    def __init__(self, mailbox: Mailbox, lot: ParkingLot, options: FeedbackOptions) -> None:
+    def __init__(self, mailbox: Mailbox, parked: ParkedMessages, options: FeedbackOptions) -> None:
         self._mailbox = mailbox
-        self._lot = lot
+        self._parked = parked
         self._options = options
         self._unanswered: Counter[tuple[str, str]] = Counter()
         self.whole = True
 
     async def summaries(self, portion: Portion) -> list[ChangedMessage]:
         """Return the summaries of some mails; of those that can't be read, why."""
-        changes, keys = portion.changes, self._lot.bearable(portion.changes.folder, portion.keys)
+        changes, keys = portion.changes, self._parked.readable(portion.changes.folder, portion.keys)
         try:
             messages = [*await self._mailbox.summaries(changes.folder, keys, changes.start)]
             missing = set(keys) - {message.key for message in messages}
             if missing:
                 messages += await self._missed(changes, sorted(missing))
         except MailboxError:
-            self._lot.lose(changes.folder, portion.keys)
+            self._parked.connection_lost(changes.folder, portion.keys)
             raise
-        messages += self._lot.unbearable(changes.folder, portion.keys)
+        messages += self._parked.hanging_up(changes.folder, portion.keys)
         return [
             ChangedMessage(folder=changes.folder, message=message, event=portion.event)
             for message in messages

@@ -21,13 +21,7 @@ from dataclasses import replace
 
 from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.folders import MOST_LISTED
-from spamd.feedback.mailboxes.mailbox import (
-    Folder,
-    FolderError,
-    Mailbox,
-    Place,
-    words,
-)
+from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Mailbox, Place, words
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import Cursor, Known, Sighting
 from spamd.feedback.run_summary import RunSummary
@@ -36,7 +30,7 @@ from spamd.feedback.watching.changed_folders import ChangedFolders
 from spamd.feedback.watching.context import WatcherContext
 from spamd.feedback.watching.lesson_rule import Event, Why
 from spamd.feedback.watching.move_verifier import DATE_S, MoveVerifier
-from spamd.feedback.watching.parking import ParkingLot
+from spamd.feedback.watching.parked_messages import ParkedMessages
 from spamd.feedback.watching.poll_state import ChangedMessage, PollState, PossibleLesson
 from spamd.feedback.watching.summary_reader import Portion, SummaryReader, batches
 from spamd.sample import Label
@@ -48,7 +42,7 @@ not put into both at once."""
 SOON_S = 0.2
 """Pause before a poll that is due already."""
 
-WAVE = 10
+IMPORT_LEAST = 10
 """So many mails from outside in one poll are an import, and worth a line in the log."""
 
 
@@ -80,9 +74,9 @@ class Watcher:
         self._turn = turn or nullcontext()
         self._verifier = MoveVerifier(mailbox, context, options)
         self._changed_folders = ChangedFolders(mailbox, context)
-        self._lot = ParkingLot(mailbox, context, options, self._verifier, self._teach)
+        self._parked = ParkedMessages(mailbox, context, options, self._verifier, self._teach)
         self._wait_in: Folder | None = None
-        self.reader = SummaryReader(mailbox, self._lot, options)
+        self.reader = SummaryReader(mailbox, self._parked, options)
         self._left_out = False
         self._began = self._clock.now()
         self._young: dict[str, float] = {}
@@ -104,7 +98,7 @@ class Watcher:
                     pause, told = self._options.retry_first_s, ""
                     pause_s = self._options.poll_s
                     if self._young:
-                        pause_s = max(SOON_S, self._left(self._young.values()))
+                        pause_s = max(SOON_S, self._seconds_to(self._young.values()))
                     await self._mailbox.wait(self._wait_in, min(pause_s, self._options.poll_s))
             except Exception as error:  # noqa: BLE001 - the border around one service
                 if str(error) != told:  # the same again and again is one line in the log
@@ -122,12 +116,12 @@ class Watcher:
         A mail that makes the server hang up is found and parked, which takes some connections.
         """
         while True:
-            losses = self._lot.losses.total(), self._lot.chunk
+            losses = self._parked.losses.total(), self._parked.chunk
             try:
                 await self._mailbox.open()
                 summary = await self.poll()
                 if self.reader.whole and self._young:
-                    await asyncio.sleep(self._left(self._young.values()))
+                    await asyncio.sleep(self._seconds_to(self._young.values()))
                     summary.add(await self.poll())
                 self._states.opened(self._mailbox.key)
                 if self.reader.whole:
@@ -135,7 +129,7 @@ class Watcher:
             except Exception as error:  # noqa: BLE001 - the border around one account
                 self._observer.failed("account.lost", error, account=self._mailbox.key)
                 self._states.lost(self._mailbox.key, words(error))
-                if losses == (self._lot.losses.total(), self._lot.chunk):
+                if losses == (self._parked.losses.total(), self._parked.chunk):
                     return RunSummary(faults=[str(error)])
             finally:
                 await self._mailbox.close()
@@ -153,12 +147,12 @@ class Watcher:
         folders = self._first(await self._mailbox.folders())
         self._wait_in = folders[0] if folders else None
         cursors = await self._cursors()
-        await self._lot.retry(folders, cursors, summary)
+        await self._parked.retry(folders, cursors, summary)
         state = PollState(folders, cursors)
         await self._changed_folders.find(state, summary)
-        for batch in batches(list(state.changes.values()), self._lot.chunk):
+        for batch in batches(list(state.changes.values()), self._parked.chunk):
             await self._read(batch, state, summary)
-        self._lot.chunk = self._options.chunk
+        self._parked.chunk = self._options.chunk
         await self._decide(state, summary)
         await self._remember(state)
         self._changed_folders.polled = True
@@ -210,7 +204,7 @@ class Watcher:
             for one in seen:
                 if one.message.fault:
                     fault = FolderError(one.message.fault)
-                    await self._lot.park(one.folder, one.message.key, fault, summary)
+                    await self._parked.park(one.folder, one.message.key, fault, summary)
             seen = [one for one in seen if not one.message.fault]
             if portion.event is Event.MARKED:
                 fresh += seen
@@ -219,7 +213,7 @@ class Watcher:
             elif portion.changes.numbered and all(one.message.baseline for one in seen):
                 await self._put_down(portion, seen)
             else:
-                state.arrived(seen)
+                state.add_arrived(seen)
                 fresh += seen
         await self._gather(fresh, state)
 
@@ -232,7 +226,7 @@ class Watcher:
 
     async def _gather(self, seen: Sequence[ChangedMessage], state: PollState) -> None:
         mails = list({one.message.trace for one in seen})
-        state.gather(seen, await self._mailboxes.seen(self._mailbox.key, mails))
+        state.add_possible(seen, await self._mailboxes.seen(self._mailbox.key, mails))
 
     async def _compare(self, state: PollState) -> None:
         """Find out what left, in folders that were read again by what was read of them."""
@@ -240,20 +234,20 @@ class Watcher:
         for name, changes in state.changes.items():
             if changes.again:
                 rows = await self._mailboxes.lying(account, name)
-                seen = state.relisted(changes, rows, self._again.pop(name, []))
-                state.arrived(seen)
+                seen = state.add_relisted(changes, rows, self._again.pop(name, []))
+                state.add_arrived(seen)
                 await self._gather(seen, state)
             elif changes.there is not None:
                 rows = await self._mailboxes.lying(account, name)
-                state.departed(rows, changes.there)
+                state.add_departed(rows, changes.there)
 
     # ── deciding ────────────────────────────────────────────────────────────────────────────────
 
     async def _decide(self, state: PollState, summary: RunSummary) -> None:
         """Teach what a person has taught."""
         await self._compare(state)
-        views = await self._verifier.prove(state) if state.possible else set()
-        known = await self._verifier.known([one.seen.message for one in state.possible])
+        views = await self._verifier.verify(state) if state.possible else set()
+        known = await self._verifier.known([one.changed.message for one in state.possible])
         candidates = []
         for one in state.possible:
             candidate = await self._judged(one, state, views, known, summary)
@@ -261,7 +255,7 @@ class Watcher:
                 candidates.append(candidate)
         for folder, mails in state.outside.items():
             summary.skipped[Why.OUTSIDE] += mails
-            if mails >= WAVE:
+            if mails >= IMPORT_LEAST:
                 self._observer.happened(
                     "import.noticed", account=self._mailbox.key, folder=folder, mails=mails
                 )
@@ -281,10 +275,10 @@ class Watcher:
         summary: RunSummary,
     ) -> Candidate | None:
         """Return what a mail teaches, None for nothing; one that fails is parked."""
-        seen, about = one.seen, known.get(one.seen.message.id or "")
+        seen, about = one.changed, known.get(one.changed.message.id or "")
         label: Label | None = None
         try:
-            found = await self._verifier.ruled(one, state, views, about)
+            found = await self._verifier.decide(one, state, views, about)
             if isinstance(found, Label):
                 label = found
                 candidate = await self._verifier.candidate(seen, label, about)
@@ -292,7 +286,7 @@ class Watcher:
                     return candidate
                 found = candidate
         except Exception as error:  # noqa: BLE001 - the border around one mail
-            await self._lot.fail(seen.folder, seen.message.key, error, summary, label=label)
+            await self._parked.fail(seen.folder, seen.message.key, error, summary, label=label)
         else:
             summary.skipped[found] += 1
         return None
@@ -328,7 +322,7 @@ class Watcher:
                 until = max(one.delivered + DATE_S + window, self._young.get(one.folder, 0.0))
                 self._young[one.folder] = until
 
-    def _left(self, until: Iterable[float]) -> float:
+    def _seconds_to(self, until: Iterable[float]) -> float:
         """Return how many seconds are left until a time at which mail is young no more."""
         left = max(until, default=0.0) - self._clock.now().timestamp()
         return max(0.0, min(left, 2 * self._options.rule_window_s))

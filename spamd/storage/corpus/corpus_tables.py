@@ -18,7 +18,7 @@ from spamd.sample import FactSchema
 from spamd.storage import tables
 from spamd.storage.corpus.codec import add_gram_changes, decode_floats, encode_floats
 from spamd.storage.corpus.corpus_version import CorpusVersion
-from spamd.storage.engine import upsert
+from spamd.storage.engine import put, upsert
 
 GRAMS_EVERY = 64
 """Revisions after which the whole gram table is written: reading adds up that many changes of some
@@ -110,15 +110,8 @@ async def fusion(connection: AsyncConnection) -> FusionWeights:
 
 async def write_fusion(connection: AsyncConnection, weights: FusionWeights) -> None:
     """Replace the weights of the classifiers."""
-    fresh = upsert(connection)(tables.fusion).values(
-        id=1, lessons=weights.lessons, weights=encode_floats(weights.values)
-    )
-    await connection.execute(
-        fresh.on_conflict_do_update(
-            index_elements=[tables.fusion.c.id],
-            set_={"lessons": fresh.excluded.lessons, "weights": fresh.excluded.weights},
-        )
-    )
+    row = {"id": 1, "lessons": weights.lessons, "weights": encode_floats(weights.values)}
+    await put(connection, tables.fusion, [row])
 
 
 async def grams(connection: AsyncConnection) -> NDArray[np.int32]:
@@ -136,12 +129,5 @@ async def grams(connection: AsyncConnection) -> NDArray[np.int32]:
 
 async def write_grams(connection: AsyncConnection, table: NDArray[np.int32], revision: int) -> None:
     """Replace the gram table; the changes up to `revision` are in it."""
-    fresh = upsert(connection)(tables.grams).values(
-        id=1, revision=revision, content=table.astype("<i4").tobytes()
-    )
-    await connection.execute(
-        fresh.on_conflict_do_update(
-            index_elements=[tables.grams.c.id],
-            set_={"revision": fresh.excluded.revision, "content": fresh.excluded.content},
-        )
-    )
+    row = {"id": 1, "revision": revision, "content": table.astype("<i4").tobytes()}
+    await put(connection, tables.grams, [row])

@@ -96,8 +96,7 @@ async def summary(connection: AsyncConnection) -> Summary:
     found = (await connection.execute(statement)).all()
     rows = sorted(found, key=lambda row: (-row.number, row.source))
     return Summary(
-        sources={row.source: row.number for row in rows},
-        corrections=sum(row.wrong for row in rows),
+        sources={row.source: row.number for row in rows}, corrections=sum(row.wrong for row in rows)
     )
 
 
@@ -164,8 +163,7 @@ async def add(connection: AsyncConnection, learned: Sequence[Lesson]) -> None:
         return
     last = (await connection.execute(select(func.coalesce(func.max(lesson.c.id), 0)))).scalar_one()
     await connection.execute(
-        insert(lesson),
-        [_row(number, each) for number, each in enumerate(learned, start=last + 1)],
+        insert(lesson), [_row(number, each) for number, each in enumerate(learned, start=last + 1)]
     )
     await connection.execute(
         insert(sample),

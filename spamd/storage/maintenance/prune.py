@@ -91,12 +91,7 @@ async def prune(
                     grams=b"",
                 )
             )
-    return Pruned(
-        examined=len(table),
-        removed=len(doomed),
-        spared=spared,
-        lessons=lessons,
-    )
+    return Pruned(examined=len(table), removed=len(doomed), spared=spared, lessons=lessons)
 
 
 async def _last_seen(connection: AsyncConnection, table: TokenTable) -> NDArray[np.int64]:

@@ -13,17 +13,7 @@ from spamd.ports import Clock
 from spamd.storage.corpus import corpus_tables
 from spamd.storage.engine import Database
 from spamd.storage.maintenance.export import export_file
-from spamd.storage.tables import (
-    change,
-    corpus,
-    fact,
-    fusion,
-    grams,
-    lesson,
-    sample,
-    tally,
-    token,
-)
+from spamd.storage.tables import change, corpus, fact, fusion, grams, lesson, sample, tally, token
 
 
 async def reset(database: Database, clock: Clock, folder: Path) -> Path:

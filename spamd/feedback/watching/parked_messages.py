@@ -31,7 +31,7 @@ Teach = Callable[[Sequence[Candidate]], Awaitable[RunSummary]]
 """How lessons are given."""
 
 
-class ParkingLot:
+class ParkedMessages:
     """The mails of one account that failed.
 
     losses  how often the connection ended when one mail was asked for
@@ -73,24 +73,24 @@ class ParkingLot:
         if isinstance(error, TemporaryError):
             raise error
         if isinstance(error, MailboxError) and not isinstance(error, FolderError):
-            self.lose(folder, [key])
+            self.connection_lost(folder, [key])
             raise error
         await self.park(folder, key, error, summary, label=label, attempts=attempts)
 
-    def lose(self, folder: Folder, keys: Sequence[str]) -> None:
+    def connection_lost(self, folder: Folder, keys: Sequence[str]) -> None:
         """Remember what was asked for when the connection ended; ask for less the next time."""
         if len(keys) == 1:
             self.losses[folder.name, keys[0]] += 1
         self.chunk = max(1, min(self.chunk, len(keys)) // 20)
 
-    def bearable(self, folder: Folder, keys: Sequence[str]) -> list[str]:
+    def readable(self, folder: Folder, keys: Sequence[str]) -> list[str]:
         """Return those mails that don't make the server hang up each time they are read."""
         limit = self._options.attempts
         return [key for key in keys if self.losses[folder.name, key] < limit]
 
-    def unbearable(self, folder: Folder, keys: Sequence[str]) -> list[MessageSummary]:
+    def hanging_up(self, folder: Folder, keys: Sequence[str]) -> list[MessageSummary]:
         """Return summaries for mails that make the server hang up each time they are read."""
-        lost = set(keys) - set(self.bearable(folder, keys))
+        lost = set(keys) - set(self.readable(folder, keys))
         return [unreadable(key, "the connection ends when it is read") for key in sorted(lost)]
 
     async def park(
@@ -137,14 +137,14 @@ class ParkingLot:
     async def _retry_one(
         self, parked: Parked, folder: Folder, cursor: Cursor, summary: RunSummary
     ) -> None:
-        bearable = self.bearable(folder, [parked.uid])
+        readable = self.readable(folder, [parked.uid])
         try:
-            found = await self._mailbox.summaries(folder, bearable, cursor)
+            found = await self._mailbox.summaries(folder, readable, cursor)
         except MailboxError:
-            self.lose(folder, [parked.uid])
+            self.connection_lost(folder, [parked.uid])
             raise
         failed = summary.parked
-        for message in [*found, *self.unbearable(folder, [parked.uid])]:
+        for message in [*found, *self.hanging_up(folder, [parked.uid])]:
             seen = ChangedMessage(folder=folder, message=message, event=Event.ARRIVED)
             await self._try_again(seen, parked, summary)
         if summary.parked == failed:
