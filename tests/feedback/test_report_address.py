@@ -27,7 +27,7 @@ OPTIONS = FeedbackOptions(
 )
 
 
-def desk_of(school: FakeSchool, options: FeedbackOptions = OPTIONS) -> ReportAddress:
+def handler_of(school: FakeSchool, options: FeedbackOptions = OPTIONS) -> ReportAddress:
     teacher = Teacher(school, FakeHeld(school), FakeClock(), options, FakeObserver())
     return ReportAddress(options, school, teacher, extract)
 
@@ -65,12 +65,12 @@ def report(*mails: bytes, boundary: bytes = b"b") -> bytes:
     ],
 )
 def test_only_the_report_addresses_take_reports(recipient: bytes, label: Label | None) -> None:
-    assert desk_of(FakeSchool(FakeClock())).label_for(recipient) is label
+    assert handler_of(FakeSchool(FakeClock())).label_for(recipient) is label
 
 
 async def test_several_attached_mails_are_learned_and_receipted() -> None:
     school = FakeSchool(FakeClock())
-    receipt = await desk_of(school).take(report(mail("one"), mail("two")), Label.SPAM, "bob")
+    receipt = await handler_of(school).take(report(mail("one"), mail("two")), Label.SPAM, "bob")
     assert receipt == "2 reported as spam, 2 learned"
     assert set(school.lessons.values()) == {(Label.SPAM, "address", "bob")}
     assert set(school.lessons) == {extract(mail("one")).digest, extract(mail("two")).digest}
@@ -78,7 +78,7 @@ async def test_several_attached_mails_are_learned_and_receipted() -> None:
 
 async def test_a_report_is_not_a_mail_to_learn_from_itself() -> None:
     school = FakeSchool(FakeClock())
-    receipt = await desk_of(school).take(mail("Fwd: buy now"), Label.SPAM, "bob")
+    receipt = await handler_of(school).take(mail("Fwd: buy now"), Label.SPAM, "bob")
     assert school.lessons == {}
     assert "nothing learned" in receipt
 
@@ -87,13 +87,13 @@ async def test_a_reported_mail_is_learned_as_it_was_scanned() -> None:
     school = FakeSchool(FakeClock())
     scanned = school.scanned(mail("offer", identity="id-offer"), "id-offer", Verdict.HAM)
     changed = mail("[LIST] offer", identity="id-offer", body="See you tomorrow.\r\n-- \r\nfooter")
-    await desk_of(school).take(report(changed), Label.SPAM, "bob")
+    await handler_of(school).take(report(changed), Label.SPAM, "bob")
     assert list(school.lessons) == [scanned.digest]
 
 
 async def test_a_second_report_of_the_same_mail_is_a_success_without_effect() -> None:
     school = FakeSchool(FakeClock())
-    handler = desk_of(school)
+    handler = handler_of(school)
     await handler.take(report(mail("one")), Label.SPAM, "bob")
     receipt = await handler.take(report(mail("one")), Label.SPAM, "bob")
     assert receipt == "1 reported as spam, 0 learned, 1 known"
@@ -101,7 +101,7 @@ async def test_a_second_report_of_the_same_mail_is_a_success_without_effect() ->
 
 async def test_d9_a_report_to_the_other_address_corrects_the_lesson() -> None:
     school = FakeSchool(FakeClock())
-    handler = desk_of(school)
+    handler = handler_of(school)
     await handler.take(report(mail("one")), Label.SPAM, "bob")
     await handler.take(report(mail("one")), Label.HAM, "bob")
     assert [lesson[0] for lesson in school.lessons.values()] == [Label.HAM]
@@ -110,14 +110,14 @@ async def test_d9_a_report_to_the_other_address_corrects_the_lesson() -> None:
 async def test_more_mails_than_allowed_are_counted_and_left_out() -> None:
     school = FakeSchool(FakeClock())
     mails = [mail(f"number {number}") for number in range(5)]
-    receipt = await desk_of(school).take(report(*mails), Label.SPAM, "bob")
+    receipt = await handler_of(school).take(report(*mails), Label.SPAM, "bob")
     assert receipt == "5 reported as spam, 3 learned, 2 too many"
 
 
 async def test_a_database_that_is_away_makes_the_client_come_again() -> None:
     school = FakeSchool(FakeClock(), down=True)
     with pytest.raises(StorageUnavailable):
-        await desk_of(school).take(report(mail("one")), Label.SPAM, "bob")
+        await handler_of(school).take(report(mail("one")), Label.SPAM, "bob")
 
 
 def test_an_attached_mail_comes_out_byte_for_byte() -> None:
@@ -216,7 +216,7 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
 async def test_h6_no_shape_of_a_report_is_an_error(shape: str) -> None:
     school = FakeSchool(FakeClock())
     for size in (0, 1, 300, 500, 20_000):
-        receipt = await desk_of(school).take(SHAPES[shape](size), Label.SPAM, "bob")
+        receipt = await handler_of(school).take(SHAPES[shape](size), Label.SPAM, "bob")
         assert receipt.isascii()
 
 
