@@ -59,9 +59,9 @@ def watched(
 ) -> list[Folder]:
     """Return the folders to watch with their places: Junk first, then the inbox, then the rest."""
     chosen, archive = _plain_names(account.folders), _plain_names(ARCHIVE_FOLDERS)
-    roles = _roles(listed, account, options)
+    places = _places(listed, account, options)
     trash = _trash_names(account, options)
-    known = any(place is None and _is(folder, "\\trash", trash) for folder, place in roles)
+    known = any(place is None and _is(folder, "\\trash", trash) for folder, place in places)
     found = [
         Folder(
             name=folder.name,
@@ -72,7 +72,7 @@ def watched(
             or _plain(folder.name) in chosen
             or _is(folder, "\\archive", archive),
         )
-        for folder, place in roles
+        for folder, place in places
         if place is not None
         and not folder.attributes & UNREADABLE
         and (place is not Place.OTHER or not chosen or _plain(folder.name) in chosen)
@@ -87,7 +87,7 @@ def excluded(
     """Return the folders that hold mail and teach nothing, as the server calls them."""
     return [
         folder.raw
-        for folder, place in _roles(listed, account, options)
+        for folder, place in _places(listed, account, options)
         if place is None and not folder.attributes & (UNREADABLE | VIEWS)
     ]
 
@@ -98,7 +98,7 @@ def bootstrap_folders(
     """Return the folders that old mail may be learned from, and what people keep in each."""
     sent, archive = _plain_names(SENT_FOLDERS), _plain_names(ARCHIVE_FOLDERS)
     found = []
-    for folder, place in _roles(listed, account, options):
+    for folder, place in _places(listed, account, options):
         if folder.attributes & UNREADABLE:
             continue
         if place is Place.JUNK:
@@ -127,7 +127,7 @@ def _trash_names(account: AccountOptions, options: FeedbackOptions) -> frozenset
     return _plain_names(TRASH_FOLDERS) | (excluded - _plain_names(EXCLUDED_FOLDERS))
 
 
-def _roles(
+def _places(
     listed: Sequence[Listed], account: AccountOptions, options: FeedbackOptions
 ) -> list[tuple[Listed, Place | None]]:
     """Return all folders, each with the place it is, None when it teaches nothing.
@@ -136,7 +136,7 @@ def _roles(
     it, each folder needs to know only the one above it.
     """
     names = _Names.of(account, options)
-    own = {folder.raw: _own_role(folder, names) for folder in listed}
+    own = {folder.raw: _own_place(folder, names) for folder in listed}
     listed = _fewer(listed, own)
     found = dict(own)
     above: list[tuple[str, frozenset[Place | None]]] = []  # names with delimiter, and what they are
@@ -187,7 +187,7 @@ class _Names:
         )
 
 
-def _own_role(folder: Listed, names: _Names) -> Place | None:
+def _own_place(folder: Listed, names: _Names) -> Place | None:
     """Return the place a folder is by itself, whatever lies above it."""
     mine = {_plain(folder.name), _plain(_last(folder))}
     if _plain(folder.name) == "inbox":
