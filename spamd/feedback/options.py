@@ -166,8 +166,8 @@ class FeedbackOptions:
     retry_first_s       wait after the first failed connection in seconds, doubled each time
     retry_most_s        longest such wait
     attempts            how often a mail is tried before it is left parked
-    chunk               mails asked for in one command; progress is saved after each chunk
-    max_message_bytes   larger mails are not fetched whole, only this much of their start: twice
+    chunk               messages asked for in one command; progress is saved after each chunk
+    max_message_bytes   larger messages are not fetched whole, only this much of their start: twice
                         what is looked at (`tokenizer.limits`), as each line may end in CR and LF
     rule_window_s       a mail that was not seen in its folder so long after its delivery may have
                         been moved by a rule of a mail program, as no person is as quick; seconds;
@@ -182,9 +182,9 @@ class FeedbackOptions:
     parked_days         days that a mail which was given up stands in `spamd feedback parked`: time
                         to see it and mend what was wrong
     lease_s             seconds until another worker takes over the watchers of one that died
-    spam_addresses      mail to these addresses reports the attached mails as spam
+    spam_addresses      mail to these addresses reports the attached messages as spam
     ham_addresses       the same for ham
-    report_mails        mails taken from one report, at most
+    report_mails        messages taken from one report, at most
     """
 
     accounts: tuple[AccountOptions, ...] = ()

@@ -19,7 +19,7 @@ class Limits:
     header_bytes: int = 262_144
     """Bytes of one header section; Postfix cuts at 102,400, real ones stay below 64 KiB."""
     fields: int = 1_000
-    """Header fields of the whole message; the longest of 8,000 real mails had 120."""
+    """Header fields of the whole message; the longest of 8,000 real messages had 120."""
     field_bytes: int = 16_384
     """Bytes of one header field that are decoded; 5,000 addresses in To fit no reader's screen."""
     depth: int = 50
@@ -47,7 +47,7 @@ class Limits:
     field_words: int = 60
     """Words taken from one header field other than Subject; the rest is lists and noise."""
     tokens: int = 4_000
-    """Distinct tokens kept; 99 % of real mails have fewer (see `tokenizer.choose`)."""
+    """Distinct tokens kept; 99 % of real messages have fewer (see `tokenizer.choose`)."""
     occurrences: int = 20
     """Highest count of one token in one message: repeating a word buys nothing beyond it."""
     gram_bytes: int = 3_000

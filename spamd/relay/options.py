@@ -73,7 +73,7 @@ class RelayOptions:
     listen_tls                    addresses where TLS begins at once (RFC 8314, port 465)
     listen_lmtp                   addresses for LMTP, "host:port" or "unix:/path"
     workers                       equal processes on the same ports; 0 is one per core. One is
-                                  enough for about 100 mails a second
+                                  enough for about 100 messages a second
     hostname                      our name in greetings and Received; empty takes the machine's
     max_message_bytes             larger messages get 552; 50 MiB is what large providers accept
     max_recipients                accepted recipients of one message, then 452 4.5.3; RFC 5321

@@ -40,8 +40,8 @@ class Outcome:
 class TrainingOptions:
     """How lessons are written.
 
-    batch      mails per transaction in long runs: larger ones are faster, but others wait for them
-               and a kill costs that many mails' work
+    batch      messages per transaction in long runs: larger ones are faster, but others wait for
+               them and a kill costs that many messages' work
     rehearse   lessons learned again when one label was taught after the other: as many as the
                fusion looks back on (`fusion.window`); 0: never
     attempts   how often a transaction is tried while another writer is in the way
