@@ -3,7 +3,7 @@
 # at the first failure, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs histories year check fix bench compare-parsers compare-browser fuzz test-image pins clean
+.PHONY: help run test docs histories year check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -15,6 +15,8 @@ CORPORA ?= tests/golden
 FUZZ ?= message
 SECONDS ?= 600
 SHARE ?= 1
+MUTANTS ?=
+COUNT ?=
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
 
 help:  ## say what make can do
@@ -72,6 +74,9 @@ compare-parsers: $(DEV)  ## compare what is read of mail in CORPORA with two oth
 fuzz: $(DEV)  ## feed bytes to FUZZ (message, session, next_hop, imap, report); needs pip install atheris
 	$(BIN)/python -m $$(find tests -name 'fuzz_$(FUZZ).py' | tr / . | sed 's/\.py$$//') \
 	  -max_total_time=$(SECONDS) -max_len=20000 -artifact_prefix=var/ var/fuzz-$(FUZZ)
+
+mutants: $(DEV)  ## put faults into MUTANTS (bayes, rule, …), COUNT a module: tests must notice each
+	nice env COUNT=$(COUNT) $(BIN)/python -m tests.mutation.run $(MUTANTS)
 
 test-image:  ## build the Dockerfile for real and take a mail through the image
 	@.ci/install-packages image

@@ -170,10 +170,11 @@ def thresholds(options: DecisionOptions) -> Mapping[str, float]:
             dearer = options.losses(choice)[0] - options.losses(last)[0]
             cheaper = options.losses(last)[1] - options.losses(choice)[1]
             if cheaper > 0 and (crossing := dearer / (dearer + cheaper)) < 1:
-                crossings.append((max(crossing, start), -allowed.index(choice), choice))
+                spam_loss = options.losses(choice)[1]  # of those that cross here, the lowest wins
+                crossings.append((max(crossing, start), spam_loss, allowed.index(choice), choice))
         if not crossings:
             return found
-        crossing, _, choice = min(crossings)
+        crossing, _, _, choice = min(crossings)
         found[choice] = crossing
 
 

@@ -498,3 +498,44 @@ def test_an_impossible_option_is_refused_by_name(make: object, message: str) -> 
     assert callable(make)
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("options", [LogisticOptions(), GramsOptions()])
+def test_the_steps_are_those_of_the_formula_with_the_documented_defaults(
+    options: LogisticOptions,
+) -> None:
+    for z, features, label, lessons in [
+        (0.3, 7, Label.SPAM, 0),
+        (-1.9, 50, Label.SPAM, 400),
+        (1.9, 50, Label.SPAM, 1000),
+        (2.0, 4, Label.SPAM, 9000),
+        (-2.0, 4, Label.HAM, 0),
+        (5.0, 3, Label.HAM, 2500),
+        (0.0, 1, Label.HAM, 10**6),
+    ]:
+        y = float(label is Label.SPAM)
+        rate = 4 + 12 / (1 + lessons / 1000)
+        exact = rate * (y - probability(z)) / features**0.5 * 65536
+        assert logistic.step(z, features, label, lessons, options) == pytest.approx(exact, abs=0.51)
+
+
+def test_the_score_is_the_mean_weight_times_the_root_of_the_length() -> None:
+    weights = np.array([65536, -16384, 32768, 0], dtype=np.int32)
+
+    assert logistic.score(weights) == pytest.approx((1 - 0.25 + 0.5) / 2)
+    assert logistic.score(weights[:1]) == 1.0
+
+
+@pytest.mark.parametrize("z", [-800.0, -3.0, 0.0, 0.7, 800.0])
+def test_the_sigmoid_is_the_logistic_function_without_overflow(z: float) -> None:
+    exact = 0.0 if z < -700 else 1 / (1 + exp(-z))
+
+    assert logistic.sigmoid(z) == pytest.approx(exact, abs=1e-15)
+
+
+def test_a_gram_has_the_slot_of_its_lowest_bits() -> None:
+    grams = np.array([0, 5, (1 << 20) + 5, 0xFFFFFFFF], dtype=np.uint32)
+
+    assert logistic.slots(grams, 1 << 20).tolist() == [0, 5, 5, (1 << 20) - 1]
+    assert logistic.slots(grams, 4).tolist() == [0, 1, 1, 3]
+    assert logistic.GRAM_SLOTS == 1 << 20

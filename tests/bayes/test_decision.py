@@ -141,3 +141,107 @@ def test_another_share_of_spam_shifts_the_probability() -> None:
 def test_an_impossible_option_is_refused_by_name(values: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         DecisionOptions(**values)  # type: ignore[arg-type]  # the point of the test
+
+
+def test_the_thresholds_of_the_defaults_are_the_crossings_of_their_risks() -> None:
+    # 0·(1−p) + 1·p = 0.3 at 0.3;  0.3 = 9(1−p) + 0.01p at 8.7/8.99;  … = 30(1−p) at 21/21.01
+    expected = {"accept": 0.0, "unsure": 0.3, "tag": 8.7 / 8.99, "reject": 21 / 21.01}
+
+    assert thresholds(DecisionOptions(reject=True)) == pytest.approx(expected, rel=1e-12)
+    del expected["reject"]
+    assert thresholds(DecisionOptions()) == pytest.approx(expected, rel=1e-12)
+
+
+def test_risks_that_cross_in_one_point_leave_out_what_is_never_better() -> None:
+    wanted = DecisionOptions(
+        accept_losses=(0, 1), unsure_losses=(0.5, 0.5), tag_losses=(1, 0), reject_losses=(1, 0)
+    )
+
+    assert thresholds(wanted) == {"accept": 0.0, "tag": 0.5}
+
+
+def test_of_choices_that_never_differ_the_milder_is_taken() -> None:
+    wanted = DecisionOptions(
+        accept_losses=(0, 1),
+        unsure_losses=(1, 1),
+        tag_losses=(1, 0),
+        reject_losses=(1, 0),
+        reject=True,
+    )
+
+    assert thresholds(wanted) == {"accept": 0.0, "tag": 0.5}
+    assert [choose(p, wanted) for p in (0.0, 0.5, 0.51, 1.0)] == ["accept", "accept", "tag", "tag"]
+
+
+@pytest.mark.parametrize(
+    ("probability", "choice"),
+    [
+        (0.0, "accept"),
+        (0.2, "accept"),
+        (0.21, "unsure"),
+        (0.89, "unsure"),
+        (0.9, "tag"),
+        (0.998, "tag"),
+        (0.999, "reject"),
+        (1.0, "reject"),
+    ],
+)
+def test_a_cut_off_belongs_to_what_it_begins(probability: float, choice: str) -> None:
+    wanted = DecisionOptions(rule=Rule.CUTOFFS, reject=True)
+
+    assert choose(probability, wanted) == choice
+    mild = choose(probability, DecisionOptions(rule=Rule.CUTOFFS))
+    assert mild == ("tag" if choice == "reject" else choice)
+
+
+def test_the_reason_says_the_probability_and_where_the_choice_begins() -> None:
+    assert (
+        decide(0.5, TRAINED, DecisionOptions()).reason == "probability 0.5000, unsure from 0.3000"
+    )
+    tagged = decide(0.99, TRAINED, DecisionOptions())
+    assert tagged.reason == "probability 0.9900, tag from 0.9677"
+    assert decide(0.01, TRAINED, DecisionOptions()).reason.endswith("accept from 0.0000")
+
+
+@pytest.mark.parametrize(
+    ("ham", "spam", "missing"),
+    [
+        (10, 10, ""),
+        (9, 10, "ham 9 of 10"),
+        (10, 9, "spam 9 of 10"),
+        (0, 0, "ham 0 of 10, spam 0 of 10"),
+    ],
+)
+def test_ten_of_each_label_are_enough_to_decide(ham: int, spam: int, missing: str) -> None:
+    decision = decide(1.0, Totals(spam=spam, ham=ham), DecisionOptions())
+
+    assert decision.verdict is (Verdict.UNSURE if missing else Verdict.SPAM)
+    expected = f"too little training: {missing} messages" if missing else "tag from 0.9677"
+    assert decision.reason.endswith(expected)
+
+
+@pytest.mark.parametrize("probability", [0.001, 0.3, 0.5, 0.8, 0.999])
+@pytest.mark.parametrize("prior", [0.01, 0.25, 0.5, 0.9])
+def test_another_share_of_spam_follows_bayes_rule(probability: float, prior: float) -> None:
+    # Trained on 300 spam and 100 ham: the likelihoods are p/¾ and (1 − p)/¼. (note 004 eq. 9)
+    spam, ham = probability / 0.75 * prior, (1 - probability) / 0.25 * (1 - prior)
+
+    found = adjusted(probability, Totals(spam=300, ham=100), prior)
+
+    assert found == pytest.approx(spam / (spam + ham), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("probability", "totals", "prior"),
+    [
+        (0.0, TRAINED, 0.1),
+        (1.0, TRAINED, 0.1),
+        (0.3, TRAINED, 0.0),
+        (0.3, Totals(spam=0, ham=9), 0.1),
+        (0.3, Totals(spam=9, ham=0), 0.1),
+    ],
+)
+def test_certainty_and_an_unknown_share_leave_the_probability_as_it_is(
+    probability: float, totals: Totals, prior: float
+) -> None:
+    assert adjusted(probability, totals, prior) == probability

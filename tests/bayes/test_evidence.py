@@ -5,7 +5,7 @@ import pytest
 
 from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.decision import DecisionOptions, Verdict, decide
-from spamd.bayes.evidence import explain, without
+from spamd.bayes.evidence import ClassifierEvidence, explain, without
 from spamd.bayes.fusion import CLASSIFIERS, FusionOptions, FusionWeights
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import Label, Sample
@@ -147,3 +147,137 @@ def test_an_untrained_model_has_no_clues_and_no_flip() -> None:
     assert told.decision.verdict is Verdict.UNSURE
     assert all(classifier.clues == () for classifier in told.classifiers)
     assert told.flip is None
+
+
+def everything(name: str) -> tuple[Model, Sample, ClassifierEvidence]:
+    """A trained model, a sample, and all that its one classifier says of it."""
+    options = BayesOptions(decision=FEW, fusion=FusionOptions(classifiers=(name,)))
+    model = trained(options)
+    sample = sample_of("buy", "now", "now", "dear", "plan3", "pill1", "never-seen", size=700)
+    (told,) = explain(model, sample, limit=99).classifiers
+    return model, sample, told
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [("graham", 0.0), ("multinomial", 0.0), ("confidence", 0.0), ("logistic", 0.0)],
+)
+def test_the_clues_of_a_classifier_add_up_to_its_score(name: str, beside: float) -> None:
+    _, _, told = everything(name)  # as many ham as spam were taught: the prior adds nothing
+
+    assert len(told.clues) >= 3
+    assert sum(clue.contribution for clue in told.clues) == pytest.approx(told.score + beside)
+
+
+@pytest.mark.parametrize("name", ["graham", "fisher"])
+def test_a_clue_contributes_the_log_odds_of_its_probability(name: str) -> None:
+    _, sample, told = everything(name)
+
+    assert index_of(sample, "never-seen") not in {clue.index for clue in told.clues} or (
+        name == "graham"
+    )
+    for clue in told.clues:
+        odds = log(clue.probability / (1 - clue.probability))
+        assert clue.contribution == pytest.approx(odds)
+
+
+@pytest.mark.parametrize("name", ["multinomial", "logistic"])
+def test_a_clue_has_the_probability_that_its_contribution_means(name: str) -> None:
+    _, _, told = everything(name)
+
+    for clue in told.clues:
+        assert clue.probability == pytest.approx(sigmoid(clue.contribution))
+
+
+def test_a_clue_of_confidence_has_the_probability_before_limit_and_length() -> None:
+    model, sample, told = everything("confidence")
+    (clue,) = [clue for clue in told.clues if clue.index == index_of(sample, "buy")]
+
+    odds = log(clue.probability / (1 - clue.probability))
+    assert clue.contribution == pytest.approx(odds / len(sample.ids))
+    assert (clue.spam, clue.ham) == (30, 0)
+    assert model.totals.spam == 30
+
+
+@pytest.mark.parametrize("name", ["graham", "multinomial", "fisher", "confidence", "logistic"])
+def test_the_strongest_clue_comes_first_and_one_that_says_nothing_is_left_out(name: str) -> None:
+    _, sample, told = everything(name)
+
+    sizes = [abs(clue.contribution) for clue in told.clues]
+    assert sizes == sorted(sizes, reverse=True)
+    assert min(sizes) > 0
+    assert index_of(sample, "never-seen") not in {clue.index for clue in told.clues}
+
+
+def test_fifteen_clues_are_told_unless_more_are_asked_for() -> None:
+    words = [f"word{number}" for number in range(20)]
+    model = new_model(BayesOptions(decision=FEW))
+    for _ in range(5):
+        teach(model, sample_of(*words), Label.SPAM)
+        teach(model, sample_of("dear"), Label.HAM)
+
+    told = explain(model, sample_of(*words))
+
+    assert len(told.classifiers[0].clues) == 15
+
+
+def test_the_facts_add_up_to_the_score_strongest_first_with_their_values() -> None:
+    _, _, told = everything("facts")
+
+    assert sum(fact.contribution for fact in told.facts) == pytest.approx(told.score)
+    sizes = [abs(fact.contribution) for fact in told.facts]
+    assert sizes == sorted(sizes, reverse=True)
+    assert {fact.name: fact.value for fact in told.facts}["size"] == "700"
+    assert told.clues == ()
+
+
+def test_only_facts_have_facts_and_grams_and_dependence_have_no_clues() -> None:
+    told = explain(trained(), sample_of("buy", "dear", grams=(1, 2)))
+
+    assert [one.name for one in told.classifiers if one.facts] == ["facts"]
+    silent = {one.name for one in told.classifiers if not one.clues}
+    assert silent == {"grams", "facts", "dependence"}
+
+
+def test_what_is_left_of_a_sample_keeps_its_facts_and_grams() -> None:
+    sample = sample_of("buy", "now", "now", grams=(5, 9), discrete=(1, 1), size=3)
+    gone = index_of(sample, "buy")
+
+    rest = without(sample, np.array([gone]))
+
+    assert rest.ids.tolist() == ids_of("now").tolist()
+    assert rest.occurrences.tolist() == [2]
+    assert len(rest.kinds) == 1
+    assert rest.grams.tolist() == [5, 9]
+    assert rest.discrete.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("label", [Label.SPAM, Label.HAM])
+def test_a_verdict_of_either_label_is_flipped_by_its_own_clues(label: Label) -> None:
+    options = BayesOptions(decision=FEW, fusion=FusionOptions(classifiers=("multinomial",)))
+    words = ("buy", "now", "pill1") if label is Label.SPAM else ("dear", "all", "plan1")
+    model = trained(options)
+    model.fusion = FusionWeights.of([0.0, 0.0, 90.0] + [0.0] * (len(CLASSIFIERS) - 2), 60)
+    sample = sample_of("buy", "now", "dear", "all", words[2])
+
+    told = explain(model, sample)
+
+    assert told.flip is not None
+    assert set(told.flip.without) <= {index_of(sample, word) for word in words}
+    rest = model.weigh(without(sample, np.array(told.flip.without)))
+    assert told.flip.probability == pytest.approx(rest.probability)
+
+
+def test_more_than_64_clues_are_no_reason() -> None:
+    options = BayesOptions(decision=FEW, fusion=FusionOptions(classifiers=("multinomial",)))
+    for number, flips in ((60, True), (150, False)):
+        model = new_model(options)
+        words = [f"pill{place}" for place in range(number)]
+        for _ in range(30):
+            teach(model, sample_of(*words), Label.SPAM)
+            teach(model, sample_of("dear", "all"), Label.HAM)
+        model.fusion = FusionWeights.of([0.0, 0.0, 40.0] + [0.0] * (len(CLASSIFIERS) - 2), 60)
+
+        told = explain(model, sample_of(*words, "dear"))
+
+        assert (told.flip is not None) is flips

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize  # type: ignore[import-untyped]  # no stubs of its own
 
 from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.fusion import CLASSIFIERS, SCALES, FusionOptions, FusionWeights, ScoreHistory, fit
@@ -65,16 +67,16 @@ def test_the_fusion_is_calibrated_on_what_it_saw() -> None:
         assert history.spam[band].mean() == pytest.approx(said[band].mean(), abs=0.06)
 
 
-def mislabelled(share: float) -> tuple[ScoreHistory, list[Label]]:
+def mislabelled(share: float, number: int = 3000) -> tuple[ScoreHistory, list[Label]]:
     """Return lessons of which a share has the wrong label, and their true labels."""
     rng = np.random.default_rng(11)
-    truth = [Label.SPAM if spam else Label.HAM for spam in rng.random(3000) < 0.4]
+    truth = [Label.SPAM if spam else Label.HAM for spam in rng.random(number) < 0.4]
     scores = [
         (rng.normal(1.0 if label is Label.SPAM else -1.0, 0.6, len(CLASSIFIERS)) * SCALES).tolist()
         for label in truth
     ]
     other = {Label.SPAM: Label.HAM, Label.HAM: Label.SPAM}
-    wrong = rng.random(3000) < share
+    wrong = rng.random(number) < share
     labels = [other[label] if flip else label for label, flip in zip(truth, wrong, strict=True)]
     return history_of(scores, labels), truth
 
@@ -174,3 +176,131 @@ def test_stored_weights_come_back_and_those_of_another_set_of_classifiers_do_not
 def test_an_impossible_option_is_refused_by_name(values: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FusionOptions(**values)  # type: ignore[arg-type]  # the point of the test
+
+
+LITERALLY = {
+    "scales": np.array([100.0, 40.0, 60.0, 0.15, 5.5, 6.0, 20.0, 20.0]),
+    "defaults": np.array([0.0, 1.0, 0.8, 1.2, 3.0, 2.4, 2.4, 0.0, 0.4]),
+    "pulls": np.array([0.4, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 20.0, 1.0]),
+}
+"""The constants of E-005 and E-010: another value is another filter, to be measured first."""
+
+
+def regression(
+    x: NDArray[np.float64], degree: NDArray[np.float64], rho: float
+) -> NDArray[np.float64]:
+    """The weights by scipy's minimiser: labels true to a degree, ρ/2·Σ k(w − w⁰)² beside."""
+
+    def objective(w: NDArray[np.float64]) -> float:
+        z = x @ w
+        lost = degree @ np.logaddexp(0, -z) + (1 - degree) @ np.logaddexp(0, z)
+        moved = w - LITERALLY["defaults"]
+        return float(lost + rho / 2 * (LITERALLY["pulls"] @ moved**2))
+
+    found = minimize(objective, LITERALLY["defaults"], method="L-BFGS-B", tol=1e-14)
+    return np.asarray(found.x)
+
+
+def inputs(history: ScoreHistory) -> NDArray[np.float64]:
+    flattened = np.tanh(history.scores / LITERALLY["scales"])
+    return np.concatenate([np.ones((len(history), 1)), flattened], axis=1)
+
+
+@pytest.mark.parametrize("rho", [2.0, 10.0])
+@pytest.mark.parametrize("lessons", [3, 60, 400])
+def test_the_weights_minimise_the_printed_objective(lessons: int, rho: float) -> None:
+    history, _ = mislabelled(0.1, lessons)
+
+    found = fit(history, FusionOptions(wrong_labels=0.0, regularisation=rho))
+
+    expected = regression(inputs(history), history.spam.astype(float), rho)
+    assert found.values == pytest.approx(expected, abs=2e-4)
+    assert found.lessons == lessons
+
+
+@pytest.mark.parametrize(("wrongly", "supposed"), [(0.08, 0.01), (0.3, 0.2)])
+def test_wrong_labels_are_estimated_by_ten_rounds_of_expectation_and_maximisation(
+    wrongly: float, supposed: float
+) -> None:
+    history, _ = mislabelled(wrongly, 500)
+    x, spam = inputs(history), history.spam
+
+    w, share = regression(x, spam.astype(float), 10.0), 0.02
+    for _ in range(10):
+        right = 1 / (1 + np.exp(-np.where(spam, 1, -1) * (x @ w)))
+        wrong = share * (1 - right) / (share * (1 - right) + (1 - share) * right)
+        before, share = share, min(0.2, (wrong.sum() + 500 * supposed) / (len(spam) + 500))
+        w = regression(x, np.where(spam, 1 - wrong, wrong), 10.0)
+        if abs(share - before) < 1e-5:
+            break
+
+    found = fit(history, FusionOptions(wrong_labels=supposed))
+    assert found.values == pytest.approx(w, abs=2e-3)
+
+
+def test_without_lessons_the_weights_are_the_default_ones() -> None:
+    found = fit(ScoreHistory(), FusionOptions())
+
+    assert found.values.tolist() == LITERALLY["defaults"].tolist()
+    assert found.lessons == 0
+    assert FusionWeights.default().values.tolist() == LITERALLY["defaults"].tolist()
+    assert SCALES.tolist() == LITERALLY["scales"].tolist()
+
+
+def test_the_log_odds_are_the_bias_and_the_flattened_scores_by_their_weights() -> None:
+    weights = FusionWeights.of([0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 7)
+    scores = np.array([50.0, -40.0, 0.0, 0.3, 1.1, -6.0, 2.0, 400.0])
+
+    parts = np.tanh(scores / LITERALLY["scales"]) * np.arange(1.0, 9.0)
+    assert weights.effects(scores) == pytest.approx(parts)
+    assert weights.log_odds(scores) == pytest.approx(0.5 + parts.sum())
+    both = weights.probabilities(np.array([scores, -scores]))
+    assert both == pytest.approx([sigmoid(0.5 + parts.sum()), sigmoid(0.5 - parts.sum())])
+
+
+def test_the_documented_defaults_hold() -> None:
+    options = FusionOptions()
+
+    assert (options.refit_every, options.window, options.regularisation) == (50, 3000, 10.0)
+    assert (options.wrong_labels, options.classifiers) == (0.01, CLASSIFIERS)
+    assert ScoreHistory().window == 3000
+
+
+@pytest.mark.parametrize("window", [1, 2, 5])
+def test_a_window_holds_its_newest_lessons_however_many_come(window: int) -> None:
+    for lessons in range(4 * window + 2):
+        history = history_of(
+            [[float(i)] * len(CLASSIFIERS) for i in range(lessons)],
+            [Label.SPAM if i % 3 else Label.HAM for i in range(lessons)],
+            window=window,
+        )
+        kept = list(range(lessons))[-window:]
+        assert len(history) == len(kept)
+        assert history.scores[:, -1].tolist() == kept
+        assert history.spam.tolist() == [i % 3 > 0 for i in kept]
+        assert history.keys == tuple(b"%d" % i for i in kept)
+
+
+def test_of_lessons_with_one_key_that_with_the_same_label_and_scores_is_taken_back() -> None:
+    history = ScoreHistory()
+    for label, score in [(Label.HAM, 1.0), (Label.SPAM, 2.0), (Label.SPAM, 1.0), (Label.HAM, 1.0)]:
+        history.append(b"key", label, [score] * len(CLASSIFIERS))
+
+    history.remove(b"key", Label.SPAM, np.full(len(CLASSIFIERS), 1.0))
+    assert history.scores[:, 0].tolist() == [1.0, 2.0, 1.0]
+    assert history.spam.tolist() == [False, True, False]
+    history.remove(b"key", Label.SPAM, np.full(len(CLASSIFIERS), 1.0))
+    assert len(history) == 3
+    history.remove(b"other", Label.HAM, np.full(len(CLASSIFIERS), 1.0))
+    assert len(history) == 3
+    history.remove(b"key", Label.HAM, np.full(len(CLASSIFIERS), 1.0))
+    assert history.spam.tolist() == [True, False]
+
+
+def test_scores_of_a_later_set_of_classifiers_are_cut_and_old_ones_leave_no_trace() -> None:
+    history = ScoreHistory(window=2)
+    for number in range(5):
+        history.append(b"%d" % number, Label.HAM, [float(number)] * 20)
+    history.append(b"short", Label.HAM, [9.0])
+
+    assert history.scores.tolist() == [[4.0] * 8, [9.0, *[0.0] * 7]]
