@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd import resources
-from spamd.cli.commands.train import advices
+from spamd.cli.advice import advices
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import counted, json_line, line, show
 from spamd.cli.session import Session, awaited, session

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from spamd import resources
+from spamd.cli.advice import advices
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
@@ -30,9 +31,6 @@ LabelArgument = Annotated[
     Literal["spam", "ham"], typer.Argument(metavar="spam|ham", help="What the mail is.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-LOPSIDED = 5
-"""A larger class more than this many times the smaller one is worth a word."""
 
 NAMED = 20
 """Skipped messages that are listed for a person; JSON has all."""
@@ -239,22 +237,3 @@ def _name_skipped(skipped: list[Unreadable]) -> None:
         fault(f"skipped {printable(one.name)}: {one.reason}")
     if len(skipped) > NAMED:
         fault(f"and {len(skipped) - NAMED:,} more skipped: --json names all")
-
-
-def advices(totals: "Totals", settings: "Settings") -> list[str]:
-    """Return what an admin should know about the balance of the corpus."""
-    decision = settings.decision
-    missing = [
-        f"{minimum - count:,} more {label}"
-        for label, count, minimum in (
-            ("spam", totals.spam, decision.minimum_spam),
-            ("ham", totals.ham, decision.minimum_ham),
-        )
-        if count < minimum
-    ]
-    if missing:
-        return [f"verdicts start after {' and '.join(missing)}; until then all mail is unsure"]
-    fewer, more = sorted((("spam", totals.spam), ("ham", totals.ham)), key=lambda each: each[1])
-    if more[1] > LOPSIDED * max(fewer[1], 1):
-        return [f"there is little {fewer[0]}: teach more of it, {LOPSIDED}:1 is still good"]
-    return []
