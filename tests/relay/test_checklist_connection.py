@@ -11,13 +11,6 @@ from tests.relay.peers import LETTER, QUEUED, WAIT_S, Do, ScriptedNextHop, Talk,
 from tests.servers.base import free_port
 
 
-async def test_smtp_c01_the_greeting_names_us_and_no_version() -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url) as running:
-        talk = await running.talk(greeting=False)
-        assert await talk.reply() == b"220 mx.test ESMTP\r\n"
-        assert hop.connections == 0
-
-
 @pytest.mark.parametrize("hello", [b"EHLO c.test", b"HELO c.test"])
 async def test_smtp_c02_an_unreachable_next_hop_is_421_at_the_greeting(hello: bytes) -> None:
     async with relay(f"smtp://127.0.0.1:{free_port()}") as running:
@@ -38,76 +31,6 @@ async def test_smtp_c02_the_next_session_tries_again() -> None:
             assert (await talk.deliver()).startswith(b"250 ")
 
 
-@pytest.mark.parametrize("answer", [Do.CLOSE, Do.RESET, Do.NOTHING])
-async def test_smtp_c03_no_banner_is_421(answer: Do) -> None:
-    async with (
-        ScriptedNextHop(answers={"": answer}) as hop,
-        relay(hop.url, next_hop={"greeting_timeout_s": 0.2}) as running,
-    ):
-        talk = await running.talk()
-        assert (await talk.say(b"EHLO c.test")).startswith(b"421 4.4.2 ")
-        assert await talk.rest() == b""
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        b"450 4.3.2 come back at nine\r\n",
-        b"450-4.3.2 come back\r\n450 4.3.2 at nine\r\n",
-        "421 4.3.2 überlastet\r\n".encode(),
-    ],
-)
-async def test_smtp_c04_a_temporary_banner_is_passed_on_as_421(words: bytes) -> None:
-    async with ScriptedNextHop(answers={"": words}) as hop, relay(hop.url) as running:
-        talk = await running.talk()
-        assert await talk.say(b"EHLO c.test") == words.replace(b"450", b"421")
-        assert await talk.rest() == b""
-
-
-async def test_smtp_c05_a_banner_that_refuses_us_does_not_bounce_the_clients_mail() -> None:
-    async with (
-        ScriptedNextHop(answers={"": b"554 5.7.1 your address is listed\r\n"}) as hop,
-        relay(hop.url) as running,
-    ):
-        talk = await running.talk()
-        assert (await talk.say(b"EHLO c.test")).startswith(b"421 4.3.2 ")
-
-
-async def test_smtp_c05_a_banner_that_refuses_the_named_client_is_passed_on() -> None:
-    async with (
-        ScriptedNextHop(answers={"": b"554 5.7.1 your address is listed\r\n"}) as hop,
-        relay(hop.url, next_hop={"proxy_protocol": True}) as running,
-    ):
-        talk = await running.talk()
-        assert await talk.say(b"EHLO c.test") == b"554 5.7.1 your address is listed\r\n"
-
-
-async def test_smtp_c06_a_client_that_says_nothing_reads_421() -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url, command_timeout_s=0.2) as running:
-        talk = await running.talk()
-        assert (await talk.say(b"EHLO c.test")).startswith(b"250")
-        assert (await talk.say(b"MAIL FROM:<a@x.test>")).startswith(b"250")
-        assert (await talk.reply()).startswith(b"421 4.4.2 ")
-        assert await talk.rest() == b""
-        await hop.until(lambda: hop.open == 0)
-        assert hop.messages == []
-
-
-async def test_smtp_c07_noop_for_ever_ends() -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url, max_commands_without_mail=5) as running:
-        talk = await running.talk()
-        answers = [await talk.say(b"NOOP") for _ in range(6)]
-        assert answers[:5] == [b"250 2.0.0 OK\r\n"] * 5
-        assert answers[5].startswith(b"421 4.7.0 ")
-        assert await talk.rest() == b""
-
-
-async def test_smtp_c07_a_session_without_mail_ends() -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url, session_timeout_s=0.2) as running:
-        talk = await running.talk()
-        assert (await talk.reply()).startswith(b"421 4.")
-
-
 async def test_smtp_c08_too_many_connections_in_all() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, max_connections=2) as running:
         await running.talk()
@@ -126,32 +49,6 @@ async def test_smtp_c08_too_many_connections_of_one_client() -> None:
         await running.talk()
         second = await running.talk(greeting=False)
         assert (await second.reply()).startswith(b"421 4.7.0 ")
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [],
-        [b"EHLO c.test"],
-        [b"EHLO c.test", b"MAIL FROM:<a@x.test>"],
-        [b"EHLO c.test", b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>"],
-    ],
-)
-async def test_smtp_c09_quit_works_at_any_time(lines: list[bytes]) -> None:
-    async with ScriptedNextHop() as hop, relay(hop.url) as running:
-        talk = await running.talk()
-        await talk.say(*lines)
-        assert (await talk.say(b"QUIT")).startswith(b"221 2.0.0 ")
-        assert await talk.rest() == b""
-        await hop.until(lambda: hop.open == 0)
-
-
-async def test_smtp_c09_quit_works_although_the_next_hop_is_stuck() -> None:
-    async with ScriptedNextHop(answers={"QUIT": Do.NOTHING}) as hop, relay(hop.url) as running:
-        talk = await running.talk()
-        await talk.say(b"EHLO c.test")
-        assert (await talk.say(b"QUIT")).startswith(b"221 2.0.0 ")
-        assert await talk.rest() == b""
 
 
 @pytest.mark.parametrize(
