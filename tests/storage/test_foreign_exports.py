@@ -10,8 +10,8 @@ import pytest
 
 from spamd.message.facts import SCHEMA
 from spamd.message.tokens.hashing import token_id
-from spamd.storage.maintenance.export import FormatError, export_file, import_file, take_back_file
-from spamd.storage.maintenance.foreign_exports import read
+from spamd.storage.maintenance.export import export_file, import_file, take_back_file
+from spamd.storage.maintenance.foreign_exports import FormatError, read
 from spamd.storage.maintenance.prune import PruneOptions, prune
 from spamd.storage.maintenance.reset import reset
 from spamd.storage.maintenance.verify import verify

@@ -14,7 +14,8 @@ from sqlalchemy import select, text
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
 from spamd.storage.engine import Database
-from spamd.storage.maintenance.export import FormatError, export_file, import_file
+from spamd.storage.maintenance.export import export_file, import_file
+from spamd.storage.maintenance.foreign_exports import FormatError
 from spamd.storage.maintenance.prune import PruneOptions, prune
 from spamd.storage.maintenance.reset import reset
 from spamd.storage.maintenance.verify import verify

@@ -250,11 +250,11 @@ def import_(
 async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, Imported]":
     from spamd.clock import WallClock
     from spamd.storage.maintenance.export import (
-        FormatError,
         import_file,
         import_lines,
         take_back_file,
     )
+    from spamd.storage.maintenance.foreign_exports import FormatError
 
     async with resources.open_store(here.settings) as store:
         try:

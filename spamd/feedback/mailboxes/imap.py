@@ -138,20 +138,24 @@ class ImapMailbox:
         limit = self._options.max_message_bytes
         return await self._call(self._session.content, folder.raw, int(key), limit)
 
-    async def still(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Collection[str]:
+    async def still_there(
+        self, folder: Folder, keys: Sequence[str], cursor: Cursor
+    ) -> Collection[str]:
         """Return which of these mails lie in a folder now and are not marked as deleted."""
-        return await self._call(self._still, folder, keys, cursor.validity)
+        return await self._call(self._still_there, folder, keys, cursor.validity)
 
-    async def fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+    async def raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
         """Return a cursor for which all that lies in a folder now lay there before."""
-        return await self._call(self._fenced, folder, cursor)
+        return await self._call(self._raised_baseline, folder, cursor)
 
-    async def shown(self, folder: Folder, message: MessageSummary) -> bool:
+    async def in_excluded_folder(self, folder: Folder, message: MessageSummary) -> bool:
         """Return whether a mail of `folder` lies in an excluded one (Trash) as well.
 
         In doubt only mail of the inbox and of Junk does not: nobody has views there.
         """
-        return await self._call(self._shown, folder, message.fields.get("message-id", ""))
+        return await self._call(
+            self._in_excluded_folder, folder, message.fields.get("message-id", "")
+        )
 
     async def wait(self, folder: Folder | None, seconds: float) -> None:
         """Return when something may have happened in `folder`, after `seconds` at the latest."""
@@ -249,7 +253,7 @@ class ImapMailbox:
         uids = self._session.uids(folder.raw, 1, status)
         return [str(uid) for uid in uids] if len(uids) == status.messages else None
 
-    def _still(self, folder: Folder, keys: Sequence[str], validity: int) -> Collection[str]:
+    def _still_there(self, folder: Folder, keys: Sequence[str], validity: int) -> Collection[str]:
         for _ in range(LISTINGS):
             status = self._lasting(folder, self._session.examine(folder.raw))
             listing = self._listing(folder, status)
@@ -263,7 +267,7 @@ class ImapMailbox:
         deleted = self._session.deleted(folder.raw, [int(key) for key in there]) if there else []
         return set(there) - {str(uid) for uid in deleted}
 
-    def _fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+    def _raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
         polled = self._polled.get(folder.name)
         status = self._session.status(folder.raw)
         if polled is not None and not replace(status, validity=polled.validity).differs(polled):
@@ -275,7 +279,7 @@ class ImapMailbox:
         after = max([status.next_uid, cursor.baseline, *(uid + 1 for uid in uids[-1:])])
         return replace(cursor, baseline=after)
 
-    def _shown(self, folder: Folder, identity: str) -> bool:
+    def _in_excluded_folder(self, folder: Folder, identity: str) -> bool:
         if not identity.isascii() or not identity:
             return folder.place is Place.OTHER
         beside = excluded(self._listed, self.account, self._options)[:EXCLUDED_MOST]

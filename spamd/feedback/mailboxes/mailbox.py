@@ -60,8 +60,6 @@ class AccessError(MailboxError):
 class FolderError(MailboxError):
     """One folder can't be read; the others can."""
 
-    shown = False
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
@@ -199,18 +197,20 @@ class Mailbox(Protocol):
         """Return a mail's bytes (of a huge one the start), None when it vanished."""
         ...
 
-    async def still(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Collection[str]:
+    async def still_there(
+        self, folder: Folder, keys: Sequence[str], cursor: Cursor
+    ) -> Collection[str]:
         """Return which of these mails lie in a folder now and are not marked as deleted.
 
         In doubt a mail is there.
         """
         ...
 
-    async def fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+    async def raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
         """Return a cursor for which all that lies in a folder now lay there before."""
         ...
 
-    async def shown(self, folder: Folder, message: MessageSummary) -> bool:
+    async def in_excluded_folder(self, folder: Folder, message: MessageSummary) -> bool:
         """Return whether a mail of `folder` lies in an excluded one (Trash) as well."""
         ...
 

@@ -196,12 +196,17 @@ class MaildirMailbox:
             raise FolderError(f"{key} in {folder.name} can't be read: {reason(error)}") from error
         return None if read is None else read[0]
 
-    async def still(self, folder: Folder, keys: Sequence[str], cursor: Cursor) -> Collection[str]:  # noqa: ARG002 - names of files last for ever
+    async def still_there(
+        self,
+        folder: Folder,
+        keys: Sequence[str],
+        cursor: Cursor,  # noqa: ARG002 - names of files last for ever
+    ) -> Collection[str]:
         """Return which of these mails lie in a folder now and are not marked as deleted."""
         names = (await self._aside(self._list, folder)).names
         return {key for key in keys if key in names and "T" not in _letters(names[key])}
 
-    async def fenced(self, folder: Folder, cursor: Cursor) -> Cursor:
+    async def raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
         """Return a cursor for which all that lies in a folder now lay there before."""
         listing = await self._aside(self._list, folder)
         remembered = self._remembered.get(folder.raw)
@@ -212,9 +217,9 @@ class MaildirMailbox:
         newest = max(listing.stamp) // 1000 + 1
         return replace(cursor, baseline=max(cursor.baseline, newest))
 
-    async def shown(self, folder: Folder, message: MessageSummary) -> bool:  # noqa: ARG002 - all are alike
+    async def in_excluded_folder(self, folder: Folder, message: MessageSummary) -> bool:  # noqa: ARG002 - all are alike
         """Return whether a mail lies in an excluded folder (Trash) as well; in doubt it does."""
-        return await self._aside(self._is_shown, message.key)
+        return await self._aside(self._in_excluded_folder, message.key)
 
     silent = False
 
@@ -259,7 +264,7 @@ class MaildirMailbox:
                 f" {reason(error)}; check the rights of the user spamd runs as"
             ) from error
 
-    def _is_shown(self, key: str) -> bool:
+    def _in_excluded_folder(self, key: str) -> bool:
         beside = excluded(self._beside, self.account, self._options)
         try:
             return any(_base(name[4:]) == key for raw in beside for name in self._files.names(raw))

@@ -59,24 +59,26 @@ class ChangedFolders:
         ]
         await self._mailboxes.save(self._mailbox.key, old)
 
-    async def fences(self, state: PollState, ends: Mapping[str, Cursor]) -> dict[str, Cursor]:
+    async def raised_baselines(
+        self, state: PollState, ends: Mapping[str, Cursor]
+    ) -> dict[str, Cursor]:
         """Return cursors for the folders that Junk's new mail may have come to as well meanwhile.
 
         Junk is read last: what a rule has put there and into another folder at once may be seen in
         Junk first, and must not look like a move out of Junk later.
         """
-        fenced = {}
+        raised = {}
         for name, folder in state.folders.items():
             cursor = ends.get(name) or state.cursors.get(name)
             if folder.place is Place.JUNK or cursor is None:
                 continue
             try:
-                after = await self._mailbox.fenced(folder, cursor)
+                after = await self._mailbox.raised_baseline(folder, cursor)
             except FolderError:
                 after = replace(cursor, validity=UNREAD, baseline=NEVER)
             if after != cursor:
-                fenced[name] = after
-        return fenced
+                raised[name] = after
+        return raised
 
     async def _blind(self, folder: Folder, error: FolderError, state: PollState) -> None:
         self._warn(folder.name, str(error))

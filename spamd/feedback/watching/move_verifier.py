@@ -9,7 +9,7 @@ Folders are not read at one moment, and some show mail of others. So a move coun
 
 A folder B that shows mail of A fails at 3, the mail being in both; or at 4, what it showed having
 gone with the mail. A folder A that shows mail of B fails at 1: there the mail came first to B. For
-moves out of Junk, which is read last, 1 needs a fence (`Mailbox.fenced`).
+moves out of Junk, which is read last, 1 needs a raised baseline (`Mailbox.raised_baseline`).
 """
 
 import asyncio
@@ -70,13 +70,13 @@ class MoveVerifier:
         """Ask where the mails that may be lessons lie now; return which folders are views."""
         for folder, cursor, keys in list(state.origins()):
             try:
-                present = await self._mailbox.still(folder, sorted(keys), cursor)
+                present = await self._mailbox.still_there(folder, sorted(keys), cursor)
             except FolderError:
                 present = keys  # in doubt
             state.add_answer(folder.name, keys, present)
         for folder, cursor, keys in list(state.targets()):
             try:
-                present = await self._mailbox.still(folder, sorted(keys), cursor)
+                present = await self._mailbox.still_there(folder, sorted(keys), cursor)
             except FolderError:
                 present = ()
             state.possible = [
@@ -116,7 +116,11 @@ class MoveVerifier:
             return found
         if _is_renamed(one, state):
             return Why.RENAMED
-        return Why.TWICE if await self._mailbox.shown(seen.folder, seen.message) else found
+        return (
+            Why.TWICE
+            if await self._mailbox.in_excluded_folder(seen.folder, seen.message)
+            else found
+        )
 
     async def candidate(
         self, seen: ChangedMessage, label: Label, known: Known | None

@@ -63,7 +63,7 @@ class SummaryReader:
         and are parked at last.
         """
         folder = changes.folder
-        there = set(await self._mailbox.still(folder, missing, changes.end))
+        there = set(await self._mailbox.still_there(folder, missing, changes.end))
         messages: list[MessageSummary] = []
         for _ in range(self._options.attempts):
             if asked := sorted(there - {message.key for message in messages}):

@@ -303,7 +303,7 @@ class Watcher:
         if any(
             changes.keys for changes in state.changes.values() if changes.folder.place is Place.JUNK
         ):
-            ends |= await self._changed_folders.fences(state, ends)
+            ends |= await self._changed_folders.raised_baselines(state, ends)
         young = self._young if self._changed_folders.polled else state.cursors
         there = state.folders.keys() & state.cursors.keys() - state.unread - ends.keys()
         for name in young.keys() & there:

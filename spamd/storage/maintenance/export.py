@@ -47,16 +47,6 @@ from spamd.storage.maintenance.foreign_exports import FormatError
 from spamd.storage.maintenance.verify import replay
 from spamd.training.ports import Lesson, Selection
 
-__all__ = [
-    "FormatError",
-    "Imported",
-    "export",
-    "export_file",
-    "import_file",
-    "import_lines",
-    "take_back_file",
-]
-
 HEADER = {"spamd": "journal", "version": 1}
 
 BATCH = 500
