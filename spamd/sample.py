@@ -27,8 +27,8 @@ class Kind(IntFlag):
 
     WORD = 1  # a word of visible text, or a character bigram of a script without spaces
     PAIR = 2  # two adjacent words, "first second"
-    MARKED = 4  # a header word with the mark of its field: "subject=offer"
-    TWIN = 8  # the same header word without its mark, where the visible text does not hold it too
+    FIELD = 4  # a word of a header field behind the name of the field: "subject=offer"
+    TWIN = 8  # the same header word alone, where the visible text does not hold it too
     LINK = 16  # hosts, domains and path pieces of URLs, addresses
     SHAPE = 32  # MIME structure, charsets, file-name endings, defects
     TRICK = 64  # signs of an attempt to fool a filter

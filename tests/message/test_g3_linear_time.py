@@ -239,7 +239,7 @@ FUNCTIONS: dict[str, Work] = {
     "identity.digest": _encoded(_digest),
     "identity.rest_of": _encoded(lambda data: identity.rest_of([data[:100], data[100:]])),
     "identity.with_rest": _encoded(lambda data: identity.with_rest(data, b"rest")),
-    "kinds.maker": kinds.maker,
+    "kinds.prefix_of": kinds.prefix_of,
     "markup.holds_fields": _encoded(markup.holds_fields),
     "parser.attached": _encoded(
         lambda data: parser.attached(b"Content-Type: multipart/mixed; boundary=b\n\n--b\n" + data)

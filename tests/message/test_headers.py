@@ -94,7 +94,7 @@ def test_without_route_the_fields_of_the_way_give_nothing(field: str) -> None:
 @pytest.mark.parametrize(
     ("group", "kind"),
     [
-        ("headers", Kind.MARKED),
+        ("headers", Kind.FIELD),
         ("pairs", Kind.PAIR),
         ("twins", Kind.TWIN),
         ("shape", Kind.SHAPE),

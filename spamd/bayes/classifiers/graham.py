@@ -54,8 +54,9 @@ class GrahamOptions:
     counting        "presence" counts messages, "occurrences" counts as Graham did
     prior           P(spam) of a message before it is read
     word_prior      P(spam) that a token's probability is computed with; note 004 has ½
-    kinds           kinds of tokens that are read, a sum of: 1 words, 2 pairs, 4 marked header
-                    words, 8 their unmarked twins, 16 links, 32 shape, 64 tricks, 128 hidden words
+    kinds           kinds of tokens that are read, a sum of: 1 words, 2 pairs, 4 words of header
+                    fields behind the field's name, 8 the same alone, 16 links, 32 shape,
+                    64 tricks, 128 hidden words
     """
 
     words: int = 30

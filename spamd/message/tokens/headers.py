@@ -3,9 +3,10 @@
 The rule behind the table: a field that a later hop, a mailbox or another filter adds or rewrites
 gives nothing, so that the mail we scan and the copy we are taught with have the same tokens
 (`trace` says which Received fields are theirs). Everything else gives its name as spelled (mailers
-have habits), and its words under the mark of the field.
+have habits), and its words under the field's name.
 
-Sources: P. Graham, "Better Bayesian Filtering" (2003) for marks; SpamBayes' tokeniser comments for
+Sources: P. Graham, "Better Bayesian Filtering" (2003) for words under
+their field's name; SpamBayes' tokeniser comments for
 address parts, Message-ID host and field names; own runs for what is out.
 """
 
@@ -52,7 +53,7 @@ _EXPECTED = ("from", "to", "subject", "date", "message-id")  # a proper mail has
 _MAX_ADDRESSES = 20  # of one field; a longer list says no more than its start
 _MARKED_WHOLE = ("x-mailer", "user-agent")  # whole as well: versions mean more than their words
 _SIGNED = ("dkim-signature", "domainkey-signature")
-_MARK = 20  # characters of a field's name that mark its words
+_NAME = 20  # characters of a field's name that stand in front of its words
 _SHORT = 200  # bytes of a value that is worth remembering
 _BOUNDARY = re.compile(r"boundary", re.IGNORECASE)
 _ZONE = re.compile(rb"(?:\s|:[0-9]{2})([+-][0-9]{4})(?![0-9])")  # behind the time, before a comment
@@ -61,11 +62,11 @@ _ZONE = re.compile(rb"(?:\s|:[0-9]{2})([+-][0-9]{4})(?![0-9])")  # behind the ti
 class FieldTokens(NamedTuple):
     """The tokens of one header field.
 
-    words  without the mark    marked  the same under the mark of the field    links, shape  whole
+    words  alone    named  the same behind the field's name    links, shape  whole
     """
 
     words: Sequence[str]
-    marked: Sequence[str]
+    named: Sequence[str]
     links: Sequence[str] = ()
     shape: Sequence[str] = ()
 
@@ -80,7 +81,7 @@ class FieldTokens(NamedTuple):
     ) -> "FieldTokens":
         """Return the tokens of a field of that lower-case name and these words."""
         kept = unicode.counted(words, longest)
-        return cls(kept, [f"{name[:_MARK]}{OF_FIELD}{word}" for word in kept], links, shape)
+        return cls(kept, [f"{name[:_NAME]}{OF_FIELD}{word}" for word in kept], links, shape)
 
 
 class HeaderTokens(NamedTuple):

@@ -1,12 +1,12 @@
-"""Who made a token: the one table of all makers.
+"""Which kind a token is of: the one table of all prefixes.
 
     Offer            a word of the text, a twin, a plain reading: neither `:` nor `=`
     subject=Offer    a word of the header field of that name: `=` before any `:`
-    url:example.org  all else: the maker's mark and `:`
+    url:example.org  all else: a prefix and `:`
 
-No word holds a `:` or `=`, no field name a `:` (RFC 5322 §2.2), and no mark a `=`. So whatever a
-mail says, and whatever it calls its fields, none of it is spelled like a token with a mark. Marks
-differ from each other, hence so do the texts of two makers.
+No word holds a `:` or `=`, no field name a `:` (RFC 5322 §2.2), and no prefix a `=`. So whatever a
+message says, and whatever it calls its fields, none of its words is spelled like a token with a
+prefix, and no two sources of tokens give the same text.
 """
 
 from spamd.sample import Kind
@@ -14,7 +14,7 @@ from spamd.sample import Kind
 OF_FIELD = "="
 """Stands between the name of a header field and a word of it."""
 
-MARKS = {
+PREFIXES = {
     "skip": Kind.WORD,
     "from": Kind.LINK,
     "to": Kind.LINK,
@@ -46,11 +46,11 @@ MARKS = {
     "hidden": Kind.HIDDEN,
     "title": Kind.HIDDEN,
 }
-"""The mark of every maker but words and header fields, and the kind of its tokens."""
+"""The prefix of every token but words and words of header fields, and the kind of the token."""
 
 
-def maker(text: str) -> str:
-    """Return who made a token that is no pair: a mark, or "field" or "word"."""
+def prefix_of(text: str) -> str:
+    """Return the prefix of a token that is no pair, or "field" or "word"."""
     before, colon, _ = text.partition(":")
     if OF_FIELD in before:
         return "field"

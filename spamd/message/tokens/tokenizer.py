@@ -1,9 +1,9 @@
 """Message and Reading → the tokens that the classifiers count. `docs/tokens.md` lists every kind.
 
-Words keep their case; header words come marked by their field and, as a twin, without the mark,
-because marks help a classifier that looks at few words and split the counts of one that uses all.
-Adjacent words give pairs, made as numbers only (see `tokens`). Whatever else is made has a mark
-that no text of a mail can spell (see `marks`).
+Words keep their case; header words come behind their field's name and, as a twin, without it: the
+name helps a classifier that looks at few words and splits the counts of one that uses all. Adjacent
+words give pairs, made as numbers only (see `hashing`). Whatever else is made has a prefix that no
+text of a message can spell (see `kinds`).
 
 A message with more distinct tokens than the limit keeps, of its words and pairs, the first ones
 as a reader meets them for one half of the room, and of the rest those with the smallest ids for
@@ -78,7 +78,7 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
         skip = headers.ROUTE if "route" in without else None
         found = headers.header_tokens(message, options.limits, skip)
         bag.subject(unicode.words(reading.subject))
-        bag.marked(found.fields)
+        bag.fields(found.fields)
         bag.add([text for each in found.fields for text in each.links], Kind.LINK)
         if "shape" not in without:
             bag.add(found.shape, Kind.SHAPE)
@@ -154,17 +154,19 @@ class _Bag:
         self._noted(Kind.WORD | Kind.TRICK)
 
     def subject(self, words: list[str]) -> None:
-        """Add the words of the subject marked, as twins, in pairs, and what their tricks hide."""
+        """Add the words of the subject as a field's, as twins, in pairs, and what tricks hide."""
         start = len(self.texts)
         self._twice([headers.FieldTokens.of("subject", words, self.limits.word_chars)])
         if "twins" not in self.without:
-            middle = (start + len(self.texts)) // 2  # the twins stand behind the marked words
+            middle = (
+                start + len(self.texts)
+            ) // 2  # the twins stand behind those with the field's name
             self.runs.append(range(middle, len(self.texts) - 1))
         if "tricks" not in self.without:
             self._letters(words)
 
-    def marked(self, fields: Sequence[headers.FieldTokens]) -> None:
-        """Add words of header fields marked and as twins, and what look-alikes among them hide."""
+    def fields(self, fields: Sequence[headers.FieldTokens]) -> None:
+        """Add words of header fields, also as twins, and what look-alikes among them hide."""
         self._twice(fields)
         if "tricks" not in self.without:
             masked = [word for each in fields for word in each.words if not word.isascii()]
@@ -175,20 +177,20 @@ class _Bag:
                 self._noted(Kind.WORD | Kind.TRICK)
 
     def _twice(self, fields: Sequence[headers.FieldTokens]) -> None:
-        """Add words of header fields under their marks, and then as twins."""
+        """Add words of header fields behind the field's name, and then as twins."""
         for each in fields:
-            self.texts += each.marked
-        self._noted(Kind.MARKED)
+            self.texts += each.named
+        self._noted(Kind.FIELD)
         if "twins" not in self.without:
             self.texts += [word for each in fields for word in each.words]
             self._noted(Kind.TWIN)
 
-    def hidden(self, mark: str, words: list[str]) -> None:
+    def hidden(self, prefix: str, words: list[str]) -> None:
         """Add words that the reader is not shown."""
         kept = unicode.counted(words, self.limits.word_chars)
-        self.texts += [f"{mark}:{word}" for word in kept]
+        self.texts += [f"{prefix}:{word}" for word in kept]
         self._noted(Kind.HIDDEN)
-        if kept and mark == "hidden":
+        if kept and prefix == "hidden":
             self.tricks["hidden"] = None
 
     def tokens(self) -> Tokens:

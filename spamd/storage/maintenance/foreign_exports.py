@@ -20,7 +20,7 @@ from hashlib import blake2b
 import numpy as np
 
 from spamd.message.identity import DIGEST_BYTES
-from spamd.message.tokens.kinds import OF_FIELD, maker
+from spamd.message.tokens.kinds import OF_FIELD, prefix_of
 from spamd.storage.corpus.imported_counts import ImportedCounts
 
 FIELDS = {"subj": "subject", "subject": "subject", "from": "from", "to": "to"}
@@ -105,7 +105,7 @@ def _bogofilter(lines: Iterable[str]) -> tuple[int, int, list[tuple[str, int, in
 def _translated(word: str) -> str:
     """Return a word as we spell it, "" when it is none of ours."""
     mark, colon, rest = word.partition(":")
-    if maker(rest if colon else word) != "word":
+    if prefix_of(rest if colon else word) != "word":
         return ""
     if not colon:
         return word

@@ -13,23 +13,25 @@ from spamd.message.limits import Limits
 from spamd.message.mime.parser import parse
 from spamd.message.reading import read
 from spamd.message.tokens import headers, shape
-from spamd.message.tokens.kinds import MARKS, maker
+from spamd.message.tokens.kinds import PREFIXES, prefix_of
 from spamd.sample import Kind
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tokens.md").read_text(encoding="utf-8")
 WORDS = Kind.WORD | Kind.TWIN | Kind.TRICK
-"""Makers of plain words: the text, the header without its marks, and what tricks hide."""
+"""Sources of plain words: the text, header fields without their names, and what tricks hide."""
 
 TEXTS = st.one_of(
-    st.sampled_from(sorted(MARKS)),
-    st.sampled_from([f"{mark}{sign}user" for mark in MARKS for sign in ":="]),
+    st.sampled_from(sorted(PREFIXES)),
+    st.sampled_from([f"{prefix}{sign}user" for prefix in PREFIXES for sign in ":="]),
     st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\r\n"), max_size=12),
     st.sampled_from(["user", "address", "hidden", "date", "none", "count:2", "skip:x:6", "x" * 50]),
 )
 NAMES = st.one_of(
-    st.sampled_from(sorted(MARKS)),
-    st.sampled_from([f"{name}=" for name in MARKS] + ["=", "subject", "from", "x-mailer", "date"]),
+    st.sampled_from(sorted(PREFIXES)),
+    st.sampled_from(
+        [f"{name}=" for name in PREFIXES] + ["=", "subject", "from", "x-mailer", "date"]
+    ),
     st.text(
         st.sampled_from([chr(code) for code in range(33, 127) if chr(code) != ":"]), min_size=1
     ),
@@ -58,7 +60,7 @@ MAILS = st.builds(
 
 
 def by_maker(raw: bytes) -> dict[str, set[str]]:
-    """Return what each maker makes of a mail, asked one by one."""
+    """Return what each source makes of a message, one by one."""
     limits = Limits()
     message = parse(raw, limits)
     reading = read(message, limits)
@@ -66,7 +68,7 @@ def by_maker(raw: bytes) -> dict[str, set[str]]:
     links = shape.links(reading)
     subject = unicode.counted(unicode.words(reading.subject), limits.word_chars)
     return {
-        "field": {text for each in found.fields for text in each.marked}
+        "field": {text for each in found.fields for text in each.named}
         | {f"subject={word}" for word in subject},
         "links of fields": {text for each in found.fields for text in each.links},
         "shape of fields": set(found.shape),
@@ -80,7 +82,7 @@ def by_maker(raw: bytes) -> dict[str, set[str]]:
 
 @settings(deadline=None)
 @given(MAILS)
-def test_g10_no_two_makers_ever_make_the_same_token(raw: bytes) -> None:
+def test_g10_no_two_sources_ever_make_the_same_token(raw: bytes) -> None:
     made = by_maker(raw)
     for one, texts in made.items():
         for other in made:
@@ -93,32 +95,32 @@ def test_g10_the_spelling_of_a_token_tells_its_kind(raw: bytes) -> None:
     found = extract(raw)
     kinds = found.sample.kinds.tolist()
     for text, kind in zip(found.texts, kinds, strict=True):
-        match maker(text):
+        match prefix_of(text):
             case _ if " " in text:
                 assert kind == Kind.PAIR, text
             case "word" | "skip":
                 assert not kind & ~WORDS, text
             case "field":
-                assert kind == Kind.MARKED, text
-            case mark:
-                assert kind == MARKS[mark], text
+                assert kind == Kind.FIELD, text
+            case prefix:
+                assert kind == PREFIXES[prefix], text
 
 
-@pytest.mark.parametrize("mark", sorted(MARKS))
-def test_g10_a_field_called_like_a_mark_makes_no_such_token(mark: str) -> None:
+@pytest.mark.parametrize("prefix", sorted(PREFIXES))
+def test_g10_a_field_called_like_a_prefix_makes_no_such_token(prefix: str) -> None:
     """A real field of that name makes what it always made; one that isn't, nothing of its own."""
     made = {"from", "to", "cc", "reply-to", "sender", "received"}
     plain = b"Subject: a\n\nb\n"
     for value in ("user", "date", "hidden", "bob", "count:2", ":user", "=user", "://user"):
-        for name in (mark, mark.upper(), f"{mark}:", f"={mark}"):
+        for name in (prefix, prefix.upper(), f"{prefix}:", f"={prefix}"):
             raw = f"{name}: {value}\n".encode() + plain
             grown = set(extract(raw).texts) - set(extract(plain).texts)
-            forged = {text for text in grown if maker(text) == mark}
-            assert mark in made or forged <= {f"header:{name.rstrip(':')}"}, forged
+            forged = {text for text in grown if prefix_of(text) == prefix}
+            assert prefix in made or forged <= {f"header:{name.rstrip(':')}"}, forged
 
 
 @pytest.mark.parametrize(
-    ("link", "mark", "honest"),
+    ("link", "prefix", "honest"),
     [
         ("http://h.example/user", "link", set()),
         ("http://h.example/address", "link", set()),
@@ -130,20 +132,20 @@ def test_g10_a_field_called_like_a_mark_makes_no_such_token(mark: str) -> None:
     ],
 )
 def test_g10_a_link_makes_no_token_of_another_part_of_a_link(
-    link: str, mark: str, honest: set[str]
+    link: str, prefix: str, honest: set[str]
 ) -> None:
     found = set(extract(f"Subject: a\n\n{link}\n".encode()).texts)
-    assert {text for text in found if maker(text) == mark} <= honest
+    assert {text for text in found if prefix_of(text) == prefix} <= honest
 
 
 def test_every_mark_is_documented_with_its_kind_and_no_other() -> None:
     table = re.findall(r"^\| `([A-Z]+)` \| (.*?) \|", PAGE, re.MULTILINE)
     documented = {
-        (mark, kind)
+        (prefix, kind)
         for kind, examples in table
-        for mark in re.findall(r"`([a-z-]+):[^`]*`", examples)
+        for prefix in re.findall(r"`([a-z-]+):[^`]*`", examples)
     }
-    assert documented == {(mark, kind.name) for mark, kind in MARKS.items()}
+    assert documented == {(prefix, kind.name) for prefix, kind in PREFIXES.items()}
 
 
 def test_every_mark_that_the_code_writes_is_in_the_table() -> None:
@@ -153,5 +155,9 @@ def test_every_mark_that_the_code_writes_is_in_the_table() -> None:
         for name in ("tokens/shape", "tokens/headers", "trace", "tokens/tokenizer", "unicode")
     )
     written = set(re.findall(r'f?"([a-z-]+):[^ "]', source))
-    assert written <= set(MARKS)
-    assert set(MARKS) - written <= {*headers._ADDRESSES, "hidden", "title"}  # made with their name
+    assert written <= set(PREFIXES)
+    assert set(PREFIXES) - written <= {
+        *headers._ADDRESSES,
+        "hidden",
+        "title",
+    }  # made with their name
