@@ -6,7 +6,15 @@ import pytest
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes.mailbox import Place
-from spamd.feedback.watching.lesson_rule import ELSEWHERE, NOWHERE, Event, MoveFacts, Why, lesson
+from spamd.feedback.watching.lesson_rule import (
+    ELSEWHERE,
+    NOWHERE,
+    Event,
+    MoveFacts,
+    Why,
+    is_told,
+    lesson,
+)
 from spamd.sample import Label
 
 VERDICTS = [None, Verdict.HAM, Verdict.UNSURE, Verdict.SPAM, Verdict.UNSCANNED]
@@ -176,3 +184,72 @@ def test_every_lesson_by_a_move_left_one_side_whole_and_came_to_the_other() -> N
             assert s.was in {Place.JUNK, Place.INBOX}
             assert not s.came & Place.JUNK
             assert s.kept or s.place is Place.INBOX
+
+
+def by_the_table(s: MoveFacts) -> Label | Why:  # noqa: C901, PLR0911 - row by row
+    """The rule as docs/training.md tells it, row by row, without the arithmetic of places."""
+    known = s.label or {Verdict.SPAM: Label.SPAM, Verdict.HAM: Label.HAM}.get(s.verdict)  # type: ignore[arg-type]  # None is no key
+    if s.event is Event.MARKED:
+        if s.mark is None or s.mark is known:
+            return Why.NOTHING
+        return Why.HASTY if s.hasty else s.mark
+    was = {place for place in PLACES if place in s.was}
+    came = {place for place in PLACES if place in s.came}
+    if s.place is Place.JUNK:
+        meant, origin, target = Label.SPAM, {Place.INBOX, Place.OTHER}, {Place.JUNK}
+        if not was & origin or known is Label.SPAM:
+            return Why.NOTHING
+    elif Place.JUNK in was:
+        meant, origin, target = Label.HAM, {Place.JUNK}, {Place.INBOX, Place.OTHER}
+        if s.label is Label.HAM:
+            return Why.NOTHING
+    else:
+        meant, origin, target = Label.HAM, {Place.INBOX}, {Place.OTHER}
+        filed = s.place is Place.OTHER and Place.INBOX in was
+        if not filed or s.verdict is not Verdict.SPAM or s.label is not None:
+            return Why.NOTHING
+    if s.stays:
+        return Why.COPIED
+    if was - origin or came - target:
+        return Why.TWICE
+    if not s.same:
+        return Why.ANOTHER
+    if s.place is Place.OTHER and not s.kept:
+        return Why.THROWN
+    return Why.HASTY if s.hasty else meant
+
+
+def test_every_case_there_can_be_follows_the_table() -> None:
+    assert not [s for s in EVERY_SIGHT if lesson(s) is not by_the_table(s)]
+
+
+@pytest.mark.parametrize("label", Label)
+@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("taught", [None, *Label])
+def test_a_label_is_told_if_it_was_taught_or_else_if_we_said_so(
+    label: Label, verdict: Verdict | None, taught: Label | None
+) -> None:
+    ours = {Verdict.SPAM: Label.SPAM, Verdict.HAM: Label.HAM}.get(verdict or Verdict.UNSURE)
+
+    assert is_told(label, verdict, taught) is ((taught or ours) is label)
+
+
+def test_a_move_is_taken_for_one_by_hand_unless_something_else_is_known() -> None:
+    assert MoveFacts(place=Place.JUNK, was=Place.INBOX).event is Event.ARRIVED
+    assert lesson(MoveFacts(place=Place.JUNK, was=Place.INBOX)) is Label.SPAM
+    assert lesson(MoveFacts(place=Place.OTHER, was=Place.JUNK)) is Label.HAM
+
+
+def test_the_reasons_are_said_in_words_for_a_log() -> None:
+    assert [str(why) for why in Why] == [
+        "teach nothing",
+        "moved sooner than a person does",
+        "moved to a folder that may be the Trash",
+        "still where they lay before",
+        "at two places at once",
+        "not known to be the mail that left",
+        "shown by a folder that shows other folders' mail",
+        "came with a folder that was renamed",
+        "came from outside, not from a folder",
+    ]
+    assert [str(event) for event in Event] == ["arrived", "marked"]
