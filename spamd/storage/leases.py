@@ -25,7 +25,6 @@ class SqlLeases:
         self._clock = clock
 
     async def acquire(self, name: str, holder: str, seconds: float) -> bool:
-        """Take or renew a lease; False while somebody else's has not run out."""
         now = self._clock.now()
         ahead = to_number(now + timedelta(seconds=seconds))
         async with self._database.writing() as connection:
@@ -52,13 +51,11 @@ class SqlLeases:
         return found is not None and found.holder == holder
 
     async def release(self, name: str, holder: str) -> None:
-        """Give a lease back; nothing happens when it is not ours."""
         ours = (lease.c.name == name, lease.c.holder == holder)
         async with self._database.writing() as connection:
             await connection.execute(delete(lease).where(*ours))
 
     async def holder(self, name: str) -> LeaseHolder | None:
-        """Return who holds a lease, None when nobody does or it has run out."""
         async with self._database.reading() as connection:
             found = await _holder(connection, name)
         return found if found and found.expires > self._clock.now() else None

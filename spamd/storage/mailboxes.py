@@ -22,13 +22,11 @@ class SqlMailboxes:
         self._database = database
 
     async def cursors(self, account: str) -> Mapping[str, Cursor]:
-        """Return the cursors of an account by folder."""
         async with self._database.reading() as connection:
             rows = await connection.execute(select(CURSOR).where(CURSOR.c.account == account))
             return {row.folder: _cursor(row) for row in rows}
 
     async def lying(self, account: str, folder: str) -> Sequence[Sighting]:
-        """Return what a folder held at the last poll."""
         here = (SEEN.c.account == account, SEEN.c.folder == folder)
         async with self._database.reading() as connection:
             return [_sighting(row) for row in await connection.execute(select(SEEN).where(*here))]
@@ -36,7 +34,6 @@ class SqlMailboxes:
     async def seen(
         self, account: str, mails: Sequence[bytes]
     ) -> Mapping[bytes, Sequence[Sighting]]:
-        """Return where mails lay at the last poll; those that lay nowhere are left out."""
         places: dict[bytes, list[Sighting]] = {}
         async with self._database.reading() as connection:
             for part in chunks(mails):
@@ -52,7 +49,6 @@ class SqlMailboxes:
         came: Sequence[Sighting] = (),
         left: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Write cursors, forget what left, add what came, in one transaction."""
         if not cursors and not came and not left:
             return
         async with self._database.writing() as connection:
@@ -61,7 +57,6 @@ class SqlMailboxes:
             await _add_sightings(connection, account, came)
 
     async def rename(self, account: str, old: str, new: str) -> None:
-        """Give a folder's cursor and sightings to a new name, in place of what that had."""
         async with self._database.writing() as connection:
             for table in (CURSOR, SEEN):
                 mine = table.c.account == account
@@ -70,14 +65,12 @@ class SqlMailboxes:
                 await connection.execute(change)
 
     async def forget(self, account: str, folder: str) -> None:
-        """Remove the cursor and the sightings of a folder that is gone."""
         async with self._database.writing() as connection:
             for table in (CURSOR, SEEN):
                 here = (table.c.account == account, table.c.folder == folder)
                 await connection.execute(delete(table).where(*here))
 
     async def park(self, parked: Parked) -> None:
-        """Insert or replace one row of the mails that could not be learned."""
         row = {
             "account": parked.account,
             "folder": parked.folder,
@@ -92,7 +85,6 @@ class SqlMailboxes:
             await put(connection, PARKED, [row])
 
     async def parked(self, account: str | None = None) -> Sequence[Parked]:
-        """Return the mails that could not be learned, of one account or of all, oldest first."""
         wanted = select(PARKED).order_by(
             PARKED.c.time, PARKED.c.account, PARKED.c.folder, PARKED.c.uid
         )
@@ -114,7 +106,6 @@ class SqlMailboxes:
             ]
 
     async def unpark(self, account: str, folder: str, uid: str) -> None:
-        """Remove a row of `park`; nothing happens when it is not there."""
         here = (PARKED.c.account == account, PARKED.c.folder == folder, PARKED.c.uid == uid)
         async with self._database.writing() as connection:
             await connection.execute(delete(PARKED).where(*here))

@@ -77,13 +77,11 @@ class Scans:
         return len(rows)
 
     async def by_id(self, ids: Sequence[str]) -> Mapping[str, Known]:
-        """Return what is known under each of our ids; forged and unknown ones are left out."""
         found = {row.id: row for row in await self._rows(scan.c.id, ids)}
         lessons = await self._lessons([row.digest for row in found.values()])
         return {name: _known(row.digest, row, lessons) for name, row in found.items()}
 
     async def by_digest(self, digests: Sequence[bytes]) -> Mapping[bytes, Known]:
-        """Return what is known under each digest, scanned or only taught; unknown: left out."""
         rows = await self._rows(scan.c.digest, digests)
         scans = {row.digest: row for row in sorted(rows, key=lambda row: row.time)}
         lessons = await self._lessons(digests)

@@ -18,7 +18,6 @@ class SqlAccounts:
         self._database = database
 
     async def accounts(self) -> Sequence[WatchedAccount]:
-        """Return the accounts that are to be watched, by name."""
         there = account.c.state != AccountState.LEFT.value
         async with self._database.reading() as connection:
             rows = await connection.execute(select(account).where(there).order_by(account.c.name))
@@ -34,7 +33,6 @@ class SqlAccounts:
             ]
 
     async def write(self, accounts: Sequence[WatchedAccount], watched: datetime) -> None:
-        """Insert or replace the states of accounts that are watched at that time."""
         rows = [
             {
                 "name": each.name,
@@ -50,7 +48,6 @@ class SqlAccounts:
             await put(connection, account, rows)
 
     async def leave(self, kept: Collection[str]) -> None:
-        """Say of all accounts but these that nobody watches them any more."""
         gone = [each.name for each in await self.accounts() if each.name not in kept]
         for part in chunks(gone):
             these = account.c.name.in_(part)

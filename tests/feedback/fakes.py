@@ -117,9 +117,9 @@ class FakeAccounts:
 
 @dataclass
 class FakeHeld:
-    """Held lessons; of those in force it knows what the school knows."""
+    """Held lessons; of those in force it knows what the journal knows."""
 
-    school: "FakeSchool | None" = None
+    journal: "FakeJournal | None" = None
     rows: list[Held] = field(default_factory=list)
     numbers: int = 0
 
@@ -140,7 +140,7 @@ class FakeHeld:
 
     async def contradictions(self, actor: str, since: datetime) -> int:
         held = sum(row.actor == actor and row.time >= since for row in self.rows)
-        return held + (self.school.contradictions(actor, since) if self.school else 0)
+        return held + (self.journal.contradictions(actor, since) if self.journal else 0)
 
 
 @dataclass
@@ -170,7 +170,7 @@ class FakeLeases:
 
 
 @dataclass
-class FakeSchool(Trainer):
+class FakeJournal(Trainer):
     """Journal and scan log in one: teaches like `training.Trainer`, knows like `History`.
 
     lessons  digest → (label, source, actor), in the order of learning

@@ -23,7 +23,7 @@ with atheris.instrument_imports(include=["spamd.message", "spamd.feedback"]):
     from spamd.sample import Label
 
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeHeld, FakeSchool
+from tests.feedback.fakes import FakeHeld, FakeJournal
 from tests.feedback.test_report_address import SHAPES, report
 from tests.feedback.world import mail
 
@@ -37,14 +37,14 @@ def one_input(data: bytes) -> None:
     for found in attached(data):
         assert found.strip()
         assert len(found) <= 2 * len(data) + 2
-    school = FakeSchool(FakeClock())
+    journal = FakeJournal(FakeClock())
     options = FeedbackOptions(spam_addresses=("spam@our.test",), report_mails=5)
-    teacher = Teacher(school, FakeHeld(school), FakeClock(), options, FakeObserver())
-    handler = ReportAddress(options, school, teacher, extract)
+    teacher = Teacher(journal, FakeHeld(journal), FakeClock(), options, FakeObserver())
+    handler = ReportAddress(options, journal, teacher, extract)
     receipt = asyncio.run(handler.take(data, Label.SPAM, "bob"))
     assert receipt.isascii()
     assert receipt.isprintable()
-    assert len(school.lessons) <= 5
+    assert len(journal.lessons) <= 5
     assert time.thread_time() - started < SLOW_S
 
 

@@ -17,7 +17,7 @@ from spamd.feedback.watching.move_verifier import DATE_S
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock
-from tests.feedback.fakes import FakeMailboxes, FakeSchool
+from tests.feedback.fakes import FakeJournal, FakeMailboxes
 from tests.feedback.histories import FOLDERS, PLACES, VERDICTS, Act, Plan, Result, Step
 from tests.feedback.model import Box, Copy, Habits, Mail, Server, Show
 
@@ -58,7 +58,7 @@ class People:
         for name in history.views:
             box = Box(name=name, validity=77, step=history.step, shows=self._show(name))
             self.server.boxes[name] = box
-        self.mailboxes, self.school = FakeMailboxes(), FakeSchool(self.clock)
+        self.mailboxes, self.journal = FakeMailboxes(), FakeJournal(self.clock)
         self.account_key = ""
         self.mails: dict[int, Mail] = {}
         self.verdicts: dict[int, Verdict | None] = {}
@@ -110,7 +110,7 @@ class People:
         )
         mail = Mail(number=number, content=text.encode())
         if verdict:
-            digest = self.school.scanned(mail.content, f"id-{number}", verdict).digest
+            digest = self.journal.scanned(mail.content, f"id-{number}", verdict).digest
         else:
             digest = extract(mail.content).digest
         self.mails[number], self.verdicts[number] = mail, verdict
@@ -326,7 +326,7 @@ class People:
         return act
 
     def _label(self, number: int) -> Label | None:
-        for digest, (label, _, _) in self.school.lessons.items():
+        for digest, (label, _, _) in self.journal.lessons.items():
             if self.numbers.get(digest) == number:
                 return label
         return None

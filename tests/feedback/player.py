@@ -92,8 +92,8 @@ class Player(People):
         self.account_key = self.mailbox.key
         context = WatcherContext(
             mailboxes=self.mailboxes,
-            history=self.school,
-            teacher=Teacher(self.school, FakeHeld(), self.clock, OPTIONS, FakeObserver()),
+            history=self.journal,
+            teacher=Teacher(self.journal, FakeHeld(), self.clock, OPTIONS, FakeObserver()),
             extract=extract,
             clock=self.clock,
             observer=self.observer,
@@ -158,7 +158,7 @@ class Player(People):
 
     def _settle(self, touched: set[int], upset: set[str], *, whole: bool) -> None:
         """Hold the lessons of a poll against what people meant."""
-        for digest, label in self.school.history[self._counted :]:
+        for digest, label in self.journal.history[self._counted :]:
             number = self.numbers.get(digest, -1)
             meant = [one for one in self._acts if (one.mail, one.label) == (number, label)]
             if not meant:
@@ -167,7 +167,7 @@ class Player(People):
             self._acts = [one for one in self._acts if one not in meant]
             self.result.given += sum(one in meant for one in self._pending)
             self._pending = [one for one in self._pending if one not in meant]
-        self._counted = len(self.school.history)
+        self._counted = len(self.journal.history)
         if not whole:
             return
         for act in list(self._pending):

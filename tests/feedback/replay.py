@@ -103,7 +103,7 @@ def feasible(history: Plan) -> tuple[Plan, Counter[str]]:
 
 def lessons(player: Player) -> list[tuple[int, Label]]:
     """Return what was taught, by the numbers of the mails."""
-    return [(player.numbers[digest], label) for digest, label in player.school.history]
+    return [(player.numbers[digest], label) for digest, label in player.journal.history]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.feedback.conftest import Account
-from tests.feedback.fakes import FakeMailboxes, FakeSchool
+from tests.feedback.fakes import FakeJournal, FakeMailboxes
 from tests.feedback.test_maildir import Box
 from tests.feedback.world import Owner, ServerClock, account_of, mail
 
@@ -37,10 +37,10 @@ def with_fields(subject: str, fields: str) -> bytes:
 
 
 def pupil(
-    mailbox: Mailbox, school: FakeSchool, *, limit: int = 2000, ratio: float = 1.0
+    mailbox: Mailbox, journal: FakeJournal, *, limit: int = 2000, ratio: float = 1.0
 ) -> Bootstrap:
     options = BootstrapOptions(limit=limit, ratio=ratio)
-    return Bootstrap([mailbox], school, school, extract, options)
+    return Bootstrap([mailbox], journal, journal, extract, options)
 
 
 def maildir(box: Box) -> MaildirMailbox:
@@ -56,13 +56,13 @@ def box(tmp_path: Path) -> Box:
 
 
 @pytest.fixture
-def school() -> FakeSchool:
-    return FakeSchool(ServerClock())
+def journal() -> FakeJournal:
+    return FakeJournal(ServerClock())
 
 
 async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Account) -> None:
     server, user = account
-    school = FakeSchool(ServerClock())
+    journal = FakeJournal(ServerClock())
     with server.login(user) as session:
         owner = Owner(session)
         for folder in ("Sent", "Archive", "Family"):
@@ -76,7 +76,7 @@ async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Accou
         owner.append("Family", with_fields("reply", "References: <x@y> <my.letter@sender.test>"))
         owner.append("INBOX", mail("a stranger"), "(\\Seen)")
     mailbox = ImapMailbox(account_of(server, user), OPTIONS, ServerClock(), login=user, actor=user)
-    plan = await pupil(mailbox, school).plan(nothing)
+    plan = await pupil(mailbox, journal).plan(nothing)
     assert {(s.folder.name, s.label, s.found) for s in plan.sources} == {
         ("Junk", Label.SPAM, 4),
         ("Archive", Label.HAM, 1),
@@ -84,9 +84,9 @@ async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Accou
         ("Family", Label.HAM, 1),
     }
     assert plan.sent == 1
-    summary = await pupil(mailbox, school).learn(plan, nothing)
+    summary = await pupil(mailbox, journal).learn(plan, nothing)
     assert (summary.learned[Label.SPAM], summary.learned[Label.HAM]) == (4, 4)
-    assert {lesson[1:] for lesson in school.lessons.values()} == {("bootstrap", user)}
+    assert {lesson[1:] for lesson in journal.lessons.values()} == {("bootstrap", user)}
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ async def test_spam_comes_from_junk_and_ham_from_what_people_kept(account: Accou
     ["me@our.test", "bert@friends.test", "Bert <BERT@friends.test>", "<bert@friends.test>"],
 )
 async def test_k5_mail_in_the_name_of_a_correspondent_proves_nothing(
-    box: Box, school: FakeSchool, sender: str
+    box: Box, journal: FakeJournal, sender: str
 ) -> None:
     box.deliver(mail("spam"), "Junk")
     box.deliver(to("me@our.test, bert@friends.test"), "Sent")
     box.deliver(from_(sender, "pills"))
-    plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
+    plan = await pupil(maildir(box), journal, ratio=float("inf")).plan(nothing)
     assert plan.chosen(Label.HAM) == 0
 
 
@@ -116,44 +116,44 @@ async def test_k5_mail_in_the_name_of_a_correspondent_proves_nothing(
     ],
 )
 async def test_k5_what_a_stranger_writes_proves_no_ham(
-    box: Box, school: FakeSchool, fields: str
+    box: Box, journal: FakeJournal, fields: str
 ) -> None:
     box.deliver(mail("spam"), "Junk")
     box.deliver(mail("my letter"), "Sent")
     box.deliver(with_fields("pills", fields))
-    plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
+    plan = await pupil(maildir(box), journal, ratio=float("inf")).plan(nothing)
     assert (plan.sent, plan.chosen(Label.HAM)) == (1, 0)
 
 
 @pytest.mark.parametrize("value", ["YES", "Yes", "yes", " YES"])
 async def test_k5_a_flag_that_made_a_rule_file_mail_in_junk_proves_no_spam(
-    box: Box, school: FakeSchool, value: str
+    box: Box, journal: FakeJournal, value: str
 ) -> None:
     box.deliver(with_fields("invoice", f"X-Spam-Flag:{value}"), "Junk")
     box.deliver(mail("moved by hand"), "Junk")
-    plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
+    plan = await pupil(maildir(box), journal, ratio=float("inf")).plan(nothing)
     assert (plan.chosen(Label.SPAM), plan.filtered) == (1, 1)
 
 
 async def test_k5_the_marks_of_another_filter_count_when_the_admin_says_so(
-    box: Box, school: FakeSchool
+    box: Box, journal: FakeJournal
 ) -> None:
     box.deliver(with_fields("marked", "X-Spam-Flag: YES"), "Junk")
     options = BootstrapOptions(ratio=float("inf"), filtered=True)
-    plan = await Bootstrap([maildir(box)], school, school, extract, options).plan(nothing)
+    plan = await Bootstrap([maildir(box)], journal, journal, extract, options).plan(nothing)
     assert (plan.chosen(Label.SPAM), plan.filtered) == (1, 0)
 
 
 @pytest.mark.parametrize("filtered", [True, False])
 async def test_k5_in_junk_our_own_verdict_teaches_nothing_and_a_person_against_it_does(
-    box: Box, school: FakeSchool, *, filtered: bool
+    box: Box, journal: FakeJournal, *, filtered: bool
 ) -> None:
     for verdict in (Verdict.SPAM, Verdict.HAM, Verdict.UNSURE):
         content = mail(str(verdict), identity=f"id-{verdict}")
-        school.scanned(content, f"id-{verdict}", verdict)
+        journal.scanned(content, f"id-{verdict}", verdict)
         box.deliver(content, "Junk")
     options = BootstrapOptions(ratio=float("inf"), filtered=filtered)
-    plan = await Bootstrap([maildir(box)], school, school, extract, options).plan(nothing)
+    plan = await Bootstrap([maildir(box)], journal, journal, extract, options).plan(nothing)
     assert (plan.chosen(Label.SPAM), plan.filtered) == (2, 1)
 
 
@@ -161,84 +161,84 @@ async def test_k5_in_junk_our_own_verdict_teaches_nothing_and_a_person_against_i
     "value", ["(" * 5000, "<" * 5000, "<a@b>" * 5000, "\\(" * 5000, '"' * 5000]
 )
 async def test_k5_hostile_fields_cost_nothing_and_are_no_error(
-    box: Box, school: FakeSchool, value: str
+    box: Box, journal: FakeJournal, value: str
 ) -> None:
     for field in ("References", "In-Reply-To", "From", "To"):
         box.deliver(with_fields(f"odd {field}", f"{field}: {value}"), "Sent")
         box.deliver(with_fields(f"odd {field}", f"{field}: {value}"), "Junk")
-    plan = await pupil(maildir(box), school, ratio=float("inf")).plan(nothing)
+    plan = await pupil(maildir(box), journal, ratio=float("inf")).plan(nothing)
     assert (plan.sent, plan.chosen(Label.SPAM), plan.faults) == (4, 4, [])
 
 
 async def test_both_labels_are_learned_in_like_numbers_the_newest_first(
-    box: Box, school: FakeSchool
+    box: Box, journal: FakeJournal
 ) -> None:
     for number in range(9):
         box.deliver(mail(f"spam {number}"), "Junk")
     for number in range(3):
         box.deliver(mail(f"ham {number}"), "Archive.2026")
     mailbox = maildir(box)
-    plan = await pupil(mailbox, school).plan(nothing)
+    plan = await pupil(mailbox, journal).plan(nothing)
     assert (plan.chosen(Label.SPAM), plan.chosen(Label.HAM)) == (3, 3)
     newest = [source.keys for source in plan.sources if source.label is Label.SPAM]
     assert newest == [[f"1800000000.M{number}P1.host" for number in (9, 8, 7)]]
 
 
-async def test_unbalanced_takes_all_up_to_the_limit(box: Box, school: FakeSchool) -> None:
+async def test_unbalanced_takes_all_up_to_the_limit(box: Box, journal: FakeJournal) -> None:
     for number in range(10):
         box.deliver(mail(f"spam {number}"), "Junk")
-    plan = await pupil(maildir(box), school, limit=7, ratio=float("inf")).plan(nothing)
+    plan = await pupil(maildir(box), journal, limit=7, ratio=float("inf")).plan(nothing)
     assert (plan.chosen(Label.SPAM), plan.chosen(Label.HAM)) == (7, 0)
 
 
-async def test_what_a_person_taught_before_keeps_its_lesson(box: Box, school: FakeSchool) -> None:
+async def test_what_a_person_taught_before_keeps_its_lesson(box: Box, journal: FakeJournal) -> None:
     box.deliver(mail("disputed"), "Junk")
     box.deliver(mail("kept"), "Archive.2026")
     content = box.find("1800000000.M1P1.host").read_bytes()
-    await school.train([extract(content)], Label.HAM, source="imap", actor="alice")
+    await journal.train([extract(content)], Label.HAM, source="imap", actor="alice")
     mailbox = maildir(box)
-    plan = await pupil(mailbox, school).plan(nothing)
-    summary = await pupil(mailbox, school).learn(plan, nothing)
-    assert school.lessons[extract(content).digest] == (Label.HAM, "imap", "alice")
+    plan = await pupil(mailbox, journal).plan(nothing)
+    summary = await pupil(mailbox, journal).learn(plan, nothing)
+    assert journal.lessons[extract(content).digest] == (Label.HAM, "imap", "alice")
     assert (summary.already, summary.learned.total()) == (1, 1)
 
 
 async def test_lessons_are_mixed_at_the_end_as_folders_come_one_after_the_other(
-    box: Box, school: FakeSchool
+    box: Box, journal: FakeJournal
 ) -> None:
     box.deliver(mail("spam"), "Junk")
     box.deliver(mail("ham"), "Archive.2026")
     mailbox = maildir(box)
-    plan = await pupil(mailbox, school).plan(nothing)
-    assert school.rehearsals == 0
-    await pupil(mailbox, school).learn(plan, nothing)
-    assert school.rehearsals == 1
+    plan = await pupil(mailbox, journal).plan(nothing)
+    assert journal.rehearsals == 0
+    await pupil(mailbox, journal).learn(plan, nothing)
+    assert journal.rehearsals == 1
 
 
-async def test_a_second_run_learns_nothing_new(box: Box, school: FakeSchool) -> None:
+async def test_a_second_run_learns_nothing_new(box: Box, journal: FakeJournal) -> None:
     box.deliver(mail("spam"), "Junk")
     box.deliver(mail("ham"), "Archive.2026")
     mailbox = maildir(box)
     for learned in (2, 0):
-        plan = await pupil(mailbox, school).plan(nothing)
-        summary = await pupil(mailbox, school).learn(plan, nothing)
+        plan = await pupil(mailbox, journal).plan(nothing)
+        summary = await pupil(mailbox, journal).learn(plan, nothing)
         assert summary.learned.total() == learned
 
 
 async def test_mail_whose_keyword_disagrees_with_its_folder_is_left_out(
-    box: Box, school: FakeSchool
+    box: Box, journal: FakeJournal
 ) -> None:
     for folder in ("Junk", "Archive.2026"):
         (box.path(folder) / "dovecot-keywords").write_text("0 $Junk\n1 $NotJunk\n")
     box.move(box.deliver(mail("not spam"), "Junk"), "Junk", flags="Sb")
     box.move(box.deliver(mail("spam"), "Archive.2026"), "Archive.2026", flags="Sa")
     box.move(box.deliver(mail("deleted"), "Archive.2026"), "Archive.2026", flags="T")
-    plan = await pupil(maildir(box), school).plan(nothing)
+    plan = await pupil(maildir(box), journal).plan(nothing)
     assert plan.sources == []
 
 
 async def test_d25_a_mail_that_can_not_be_used_is_skipped_and_counted(
-    box: Box, school: FakeSchool
+    box: Box, journal: FakeJournal
 ) -> None:
     box.deliver(b"", "Junk")
     box.deliver(b"\xff\xfe\x00\x01 no mail at all", "Junk")
@@ -246,29 +246,29 @@ async def test_d25_a_mail_that_can_not_be_used_is_skipped_and_counted(
     for number in range(3):
         box.deliver(mail(f"ham {number}"), "Archive.2026")
     mailbox = maildir(box)
-    plan = await pupil(mailbox, school).plan(nothing)
+    plan = await pupil(mailbox, journal).plan(nothing)
     gone = box.find(plan.sources[0].keys[0])
     gone.unlink()
-    summary = await pupil(mailbox, school).learn(plan, nothing)
+    summary = await pupil(mailbox, journal).learn(plan, nothing)
     assert summary.skipped == {"empty": 1, "vanished": 1}
     assert summary.learned.total() == summary.examined - 2
 
 
-async def test_f5_no_mail_and_no_account_are_no_fault(box: Box, school: FakeSchool) -> None:
-    plan = await pupil(maildir(box), school).plan(nothing)
+async def test_f5_no_mail_and_no_account_are_no_fault(box: Box, journal: FakeJournal) -> None:
+    plan = await pupil(maildir(box), journal).plan(nothing)
     assert (plan.sources, plan.faults) == ([], [])
     assert (
-        await Bootstrap([], school, school, extract, BootstrapOptions()).plan(nothing)
+        await Bootstrap([], journal, journal, extract, BootstrapOptions()).plan(nothing)
     ).faults == []
 
 
 async def test_an_account_out_of_reach_is_named_and_the_others_are_read(
-    box: Box, school: FakeSchool, tmp_path: Path
+    box: Box, journal: FakeJournal, tmp_path: Path
 ) -> None:
     box.deliver(mail("spam"), "Junk")
     nowhere = AccountOptions(maildir=tmp_path / "nowhere", user="bob")
     lost = MaildirMailbox(nowhere, OPTIONS, ServerClock(), FakeMailboxes())
-    both = Bootstrap([lost, maildir(box)], school, school, extract, BootstrapOptions())
+    both = Bootstrap([lost, maildir(box)], journal, journal, extract, BootstrapOptions())
     plan = await both.plan(nothing)
     assert len(plan.faults) == 1
     assert [source.label for source in plan.sources] == [Label.SPAM]

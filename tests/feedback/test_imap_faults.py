@@ -151,14 +151,14 @@ async def test_e3_a_server_without_uidvalidity_teaches_each_mail_once() -> None:
             host="127.0.0.1", port=server.port, tls=Tls.NONE, user="a", password="x"
         )
         async with bench_at(account) as world:
-            world.school.scanned(content.encode(), "id-offer", Verdict.HAM)
+            world.journal.scanned(content.encode(), "id-offer", Verdict.HAM)
             await world.watcher.poll()
             where = "Junk"
             for _ in range(3):
                 await world.watcher.poll()
                 await world.mailbox.close()
                 await world.mailbox.open()
-        assert [label for _, label in world.school.history] == [Label.SPAM]
+        assert [label for _, label in world.journal.history] == [Label.SPAM]
 
 
 async def test_e3_a_refused_folder_is_reported_and_asked_for_again_later() -> None:
@@ -295,7 +295,7 @@ async def test_e16_a_mail_that_fails_once_is_learned_at_the_next_try(account: Ac
         world.owner.move("bad", "INBOX", "Junk")
         await world.poll()
         async with world_at(
-            *account, options=patient, mailboxes=world.mailboxes, school=world.school
+            *account, options=patient, mailboxes=world.mailboxes, journal=world.journal
         ) as healthy:
             await healthy.poll()
         assert only(world.taught())[1] is Label.SPAM
@@ -307,7 +307,7 @@ async def test_e18_two_accounts_share_nothing_but_the_database(
 ) -> None:
     async with (
         world_at(*account) as first,
-        world_at(*other_account, mailboxes=first.mailboxes, school=first.school) as second,
+        world_at(*other_account, mailboxes=first.mailboxes, journal=first.journal) as second,
     ):
         first.arrives("invoice", Verdict.SPAM, "Junk")
         await first.poll()

@@ -45,7 +45,7 @@ async def test_a_move_to_junk_is_a_lesson_within_two_seconds(account: Account) -
         assert took_s < 2
 
 
-async def test_mail_that_came_just_before_the_first_look_may_be_moved_soon_after(
+async def test_mail_that_came_just_before_the_first_poll_may_be_moved_soon_after(
     account: Account,
 ) -> None:
     """Else nothing looks at it again until the folder changes, and the move seems too quick."""
@@ -125,7 +125,7 @@ INBOX = Folder(name="INBOX", raw="INBOX", place=Place.INBOX)
         "* 0 RECENT",
     ],
 )
-async def test_j3_that_a_mail_was_read_starts_no_look(line: str) -> None:
+async def test_j3_that_a_mail_was_read_starts_no_poll(line: str) -> None:
     with idling(line) as server:
         async with bench_at(scripted(server)) as bench:
             started = time.monotonic()

@@ -138,7 +138,7 @@ async def test_e9_tagged_spam_that_was_read_while_nobody_watched_is_no_ham(
         assert world.taught() == []
 
 
-async def test_mail_never_judged_is_a_baseline_at_the_first_look(account: Account) -> None:
+async def test_mail_never_judged_is_a_baseline_at_the_first_poll(account: Account) -> None:
     async with world_at(*account) as world:
         for folder in ("INBOX", "Junk"):
             world.owner.append(folder, mail(f"old mail in {folder}"))
@@ -203,14 +203,14 @@ async def test_d11_two_mails_with_one_message_id_are_two_mails(account: Account)
         await world.poll()
         world.owner.move("same", "INBOX", "Junk")
         await world.poll()
-        assert world.school.taught(Label.SPAM) == 2
+        assert world.journal.taught(Label.SPAM) == 2
 
 
 async def test_d14_a_moved_mail_is_learned_as_it_was_scanned(account: Account) -> None:
     async with world_at(*account) as world:
         await world.poll()
         content = mail("offer", identity="id-offer")
-        scanned = world.school.scanned(content, "id-offer", Verdict.HAM)
+        scanned = world.journal.scanned(content, "id-offer", Verdict.HAM)
         changed = (
             content.replace(b"Subject: offer", b"Subject: [LIST] offer") + b"-- \r\nfooter\r\n"
         )
@@ -218,7 +218,7 @@ async def test_d14_a_moved_mail_is_learned_as_it_was_scanned(account: Account) -
         await world.poll()
         world.owner.move("offer", "INBOX", "Junk")
         await world.poll()
-        assert list(world.school.lessons) == [scanned.digest]
+        assert list(world.journal.lessons) == [scanned.digest]
 
 
 async def test_d14_a_delivered_copy_has_the_tokens_of_the_scan(account: Account) -> None:

@@ -14,7 +14,7 @@ from spamd.feedback.teacher import Candidate, Teacher, release
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeHeld, FakeSchool
+from tests.feedback.fakes import FakeHeld, FakeJournal
 from tests.feedback.world import mail
 
 OPTIONS = FeedbackOptions(hold_after=3, hold_window_s=60)
@@ -25,15 +25,15 @@ class Bench:
 
     def __init__(self, options: FeedbackOptions = OPTIONS) -> None:
         self.clock = FakeClock()
-        self.school = FakeSchool(self.clock)
-        self.held = FakeHeld(self.school)
+        self.journal = FakeJournal(self.clock)
+        self.held = FakeHeld(self.journal)
         self.observer = FakeObserver()
-        self.teacher = Teacher(self.school, self.held, self.clock, options, self.observer)
+        self.teacher = Teacher(self.journal, self.held, self.clock, options, self.observer)
 
     async def teach(self, *candidates: Candidate, actor: str = "alice") -> RunSummary:
         for one in candidates:
             if one.known is not None:
-                self.school.ids[one.known.digest.hex()] = one.known
+                self.journal.ids[one.known.digest.hex()] = one.known
         return await self.teacher.teach(candidates, "imap", actor)
 
 
@@ -55,7 +55,7 @@ def many(number: int, label: Label, verdict: Verdict, start: int = 0) -> Sequenc
 async def test_d9_of_two_words_on_one_mail_the_last_counts() -> None:
     bench = Bench()
     await bench.teach(candidate("one", Label.SPAM), candidate("one", Label.HAM))
-    assert [lesson[0] for lesson in bench.school.lessons.values()] == [Label.HAM]
+    assert [lesson[0] for lesson in bench.journal.lessons.values()] == [Label.HAM]
 
 
 async def test_j11_a_lesson_that_is_held_is_told_of() -> None:
@@ -117,7 +117,7 @@ async def test_a_burst_is_over_when_its_time_is() -> None:
 async def test_h7_the_burst_is_counted_over_all_processes() -> None:
     bench = Bench()
     await bench.teach(*many(2, Label.SPAM, Verdict.HAM))
-    other = Teacher(bench.school, bench.held, bench.clock, OPTIONS, FakeObserver())
+    other = Teacher(bench.journal, bench.held, bench.clock, OPTIONS, FakeObserver())
     found = many(3, Label.SPAM, Verdict.HAM, start=10)
     summary = await other.teach(found, "address", "alice")
     assert (summary.learned[Label.SPAM], summary.held) == (1, 2)
@@ -137,17 +137,17 @@ async def test_h7_reports_that_come_at_once_do_not_get_past_the_guard() -> None:
         for number in range(20):
             one = candidate(f"mail {number}", Label.SPAM, Verdict.HAM)
             tasks.create_task(bench.teach(one))
-    assert (bench.school.taught(Label.SPAM), len(bench.held.rows)) == (3, 17)
+    assert (bench.journal.taught(Label.SPAM), len(bench.held.rows)) == (3, 17)
 
 
 async def test_lessons_tried_again_while_the_database_is_away_make_no_burst() -> None:
     bench = Bench()
     lessons = many(3, Label.SPAM, Verdict.HAM)
-    bench.school.down = True
+    bench.journal.down = True
     for _ in range(3):
         with pytest.raises(StorageUnavailable):
             await bench.teach(*lessons)
-    bench.school.down = False
+    bench.journal.down = False
     assert (await bench.teach(*lessons)).held == 0
 
 
@@ -160,11 +160,11 @@ async def test_held_lessons_are_learned_when_they_are_released() -> None:
     bench = Bench()
     await bench.teach(*many(5, Label.SPAM, Verdict.HAM))
     numbers = [row.number for row in await bench.held.held()]
-    some = await release(bench.held, bench.school, numbers[:1])
-    rest = await release(bench.held, bench.school)
+    some = await release(bench.held, bench.journal, numbers[:1])
+    rest = await release(bench.held, bench.journal)
     assert (some.learned[Label.SPAM], rest.learned[Label.SPAM]) == (1, 1)
     assert await bench.held.held() == []
-    assert bench.school.taught(Label.SPAM) == 5
+    assert bench.journal.taught(Label.SPAM) == 5
 
 
 def test_f6_a_summary_says_what_became_of_every_mail() -> None:

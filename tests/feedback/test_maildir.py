@@ -90,7 +90,7 @@ def watched(box: Box) -> Callable[..., AbstractAsyncContextManager[Bench]]:
             AccountOptions(maildir=box.root, user="alice"),
             options=QUICK,
             mailboxes=bench.mailboxes if bench else None,
-            school=bench.school if bench else None,
+            journal=bench.journal if bench else None,
             make=maildir_mailbox,
         )
 
@@ -174,7 +174,7 @@ async def test_old_mail_is_a_baseline(box: Box, watched: Watched) -> None:
         assert (summary.examined, bench.taught()) == (3, [])
 
 
-async def test_old_mail_that_is_read_during_the_first_look_stays_a_baseline(
+async def test_old_mail_that_is_read_during_the_first_poll_stays_a_baseline(
     box: Box, watched: Watched
 ) -> None:
     base = box.deliver(mail("old"), "Junk")

@@ -16,7 +16,7 @@ from spamd.feedback.watching.lesson_rule import Why
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeLeases, FakeMailboxes, FakeSchool
+from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeJournal, FakeLeases, FakeMailboxes
 from tests.feedback.histories import Plan
 from tests.feedback.model import Box, Copy, Habits, Mail
 from tests.feedback.people import OPTIONS
@@ -64,7 +64,7 @@ class Scene:
 
     def taught(self) -> list[tuple[int, Label]]:
         numbers = self.player.numbers
-        return [(numbers[digest], label) for digest, label in self.player.school.history]
+        return [(numbers[digest], label) for digest, label in self.player.journal.history]
 
 
 @asynccontextmanager
@@ -207,7 +207,7 @@ async def moved_over_the_wire(spoil: Spoil, habits: Habits | None = None) -> Sce
             host="127.0.0.1", port=server.port, tls=Tls.NONE, user="a", password="x"
         )
         async with bench_at(
-            account, options=replace(OPTIONS, timeout_s=5), school=player.school,
+            account, options=replace(OPTIONS, timeout_s=5), journal=player.journal,
             mailboxes=player.mailboxes, clock=player.clock,
         ) as bench:  # fmt: skip
             player.observer = bench.observer
@@ -304,11 +304,11 @@ async def test_h4_an_account_with_odd_answers_does_not_stop_the_others() -> None
 
 
 def _context(clock: FakeClock) -> WatcherContext:
-    school = FakeSchool(clock)
-    teacher = Teacher(school, FakeHeld(), clock, FeedbackOptions(), FakeObserver())
+    journal = FakeJournal(clock)
+    teacher = Teacher(journal, FakeHeld(), clock, FeedbackOptions(), FakeObserver())
     return WatcherContext(
         mailboxes=FakeMailboxes(),
-        history=school,
+        history=journal,
         teacher=teacher,
         extract=extract,
         clock=clock,

@@ -19,7 +19,7 @@ from spamd.message.features import extract
 from spamd.message.mime.parser import attached
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeHeld, FakeSchool
+from tests.feedback.fakes import FakeHeld, FakeJournal
 from tests.feedback.world import mail
 
 OPTIONS = FeedbackOptions(
@@ -27,9 +27,9 @@ OPTIONS = FeedbackOptions(
 )
 
 
-def handler_of(school: FakeSchool, options: FeedbackOptions = OPTIONS) -> ReportAddress:
-    teacher = Teacher(school, FakeHeld(school), FakeClock(), options, FakeObserver())
-    return ReportAddress(options, school, teacher, extract)
+def handler_of(journal: FakeJournal, options: FeedbackOptions = OPTIONS) -> ReportAddress:
+    teacher = Teacher(journal, FakeHeld(journal), FakeClock(), options, FakeObserver())
+    return ReportAddress(options, journal, teacher, extract)
 
 
 def report(*mails: bytes, boundary: bytes = b"b") -> bytes:
@@ -65,59 +65,59 @@ def report(*mails: bytes, boundary: bytes = b"b") -> bytes:
     ],
 )
 def test_only_the_report_addresses_take_reports(recipient: bytes, label: Label | None) -> None:
-    assert handler_of(FakeSchool(FakeClock())).label_for(recipient) is label
+    assert handler_of(FakeJournal(FakeClock())).label_for(recipient) is label
 
 
 async def test_several_attached_mails_are_learned_and_receipted() -> None:
-    school = FakeSchool(FakeClock())
-    receipt = await handler_of(school).take(report(mail("one"), mail("two")), Label.SPAM, "bob")
+    journal = FakeJournal(FakeClock())
+    receipt = await handler_of(journal).take(report(mail("one"), mail("two")), Label.SPAM, "bob")
     assert receipt == "2 reported as spam, 2 learned"
-    assert set(school.lessons.values()) == {(Label.SPAM, "address", "bob")}
-    assert set(school.lessons) == {extract(mail("one")).digest, extract(mail("two")).digest}
+    assert set(journal.lessons.values()) == {(Label.SPAM, "address", "bob")}
+    assert set(journal.lessons) == {extract(mail("one")).digest, extract(mail("two")).digest}
 
 
 async def test_a_report_is_not_a_mail_to_learn_from_itself() -> None:
-    school = FakeSchool(FakeClock())
-    receipt = await handler_of(school).take(mail("Fwd: buy now"), Label.SPAM, "bob")
-    assert school.lessons == {}
+    journal = FakeJournal(FakeClock())
+    receipt = await handler_of(journal).take(mail("Fwd: buy now"), Label.SPAM, "bob")
+    assert journal.lessons == {}
     assert "nothing learned" in receipt
 
 
 async def test_a_reported_mail_is_learned_as_it_was_scanned() -> None:
-    school = FakeSchool(FakeClock())
-    scanned = school.scanned(mail("offer", identity="id-offer"), "id-offer", Verdict.HAM)
+    journal = FakeJournal(FakeClock())
+    scanned = journal.scanned(mail("offer", identity="id-offer"), "id-offer", Verdict.HAM)
     changed = mail("[LIST] offer", identity="id-offer", body="See you tomorrow.\r\n-- \r\nfooter")
-    await handler_of(school).take(report(changed), Label.SPAM, "bob")
-    assert list(school.lessons) == [scanned.digest]
+    await handler_of(journal).take(report(changed), Label.SPAM, "bob")
+    assert list(journal.lessons) == [scanned.digest]
 
 
 async def test_a_second_report_of_the_same_mail_is_a_success_without_effect() -> None:
-    school = FakeSchool(FakeClock())
-    handler = handler_of(school)
+    journal = FakeJournal(FakeClock())
+    handler = handler_of(journal)
     await handler.take(report(mail("one")), Label.SPAM, "bob")
     receipt = await handler.take(report(mail("one")), Label.SPAM, "bob")
     assert receipt == "1 reported as spam, 0 learned, 1 known"
 
 
 async def test_d9_a_report_to_the_other_address_corrects_the_lesson() -> None:
-    school = FakeSchool(FakeClock())
-    handler = handler_of(school)
+    journal = FakeJournal(FakeClock())
+    handler = handler_of(journal)
     await handler.take(report(mail("one")), Label.SPAM, "bob")
     await handler.take(report(mail("one")), Label.HAM, "bob")
-    assert [lesson[0] for lesson in school.lessons.values()] == [Label.HAM]
+    assert [lesson[0] for lesson in journal.lessons.values()] == [Label.HAM]
 
 
 async def test_more_mails_than_allowed_are_counted_and_left_out() -> None:
-    school = FakeSchool(FakeClock())
+    journal = FakeJournal(FakeClock())
     mails = [mail(f"number {number}") for number in range(5)]
-    receipt = await handler_of(school).take(report(*mails), Label.SPAM, "bob")
+    receipt = await handler_of(journal).take(report(*mails), Label.SPAM, "bob")
     assert receipt == "5 reported as spam, 3 learned, 2 too many"
 
 
 async def test_a_database_that_is_away_makes_the_client_come_again() -> None:
-    school = FakeSchool(FakeClock(), down=True)
+    journal = FakeJournal(FakeClock(), down=True)
     with pytest.raises(StorageUnavailable):
-        await handler_of(school).take(report(mail("one")), Label.SPAM, "bob")
+        await handler_of(journal).take(report(mail("one")), Label.SPAM, "bob")
 
 
 def test_an_attached_mail_comes_out_byte_for_byte() -> None:
@@ -214,9 +214,9 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_h6_no_shape_of_a_report_is_an_error(shape: str) -> None:
-    school = FakeSchool(FakeClock())
+    journal = FakeJournal(FakeClock())
     for size in (0, 1, 300, 500, 20_000):
-        receipt = await handler_of(school).take(SHAPES[shape](size), Label.SPAM, "bob")
+        receipt = await handler_of(journal).take(SHAPES[shape](size), Label.SPAM, "bob")
         assert receipt.isascii()
 
 

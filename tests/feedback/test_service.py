@@ -25,7 +25,7 @@ from tests.fakes import FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeLeases, FakeMailboxes
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.test_maildir import Box
-from tests.feedback.world import ServerClock, mail, school_of, watcher_context
+from tests.feedback.world import ServerClock, journal_of, mail, watcher_context
 from tests.waiting import until
 
 
@@ -52,16 +52,16 @@ def options_for(*boxes: Box) -> FeedbackOptions:
 async def test_all_accounts_are_watched(tmp_path: Path) -> None:
     boxes = [Box(tmp_path / name) for name in ("a", "b")]
     context = watcher_context()
-    school = school_of(context)
+    journal = journal_of(context)
     leases = FakeLeases(ServerClock())
     async with at_work(Feedback(options_for(*boxes), context, leases, "one", FakeAccounts())):
         content = mail("offer", identity="id-offer")
-        school.scanned(content, "id-offer", Verdict.HAM)
+        journal.scanned(content, "id-offer", Verdict.HAM)
         base = boxes[1].deliver(content)
         await until(lambda: context.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         boxes[1].move(base, "Junk")
-        await until(lambda: school.history)
-    assert list(school.lessons.values()) == [(Label.SPAM, "maildir", "user1")]
+        await until(lambda: journal.history)
+    assert list(journal.lessons.values()) == [(Label.SPAM, "maildir", "user1")]
     assert await leases.holder("feedback") is None
 
 
@@ -108,18 +108,18 @@ async def test_of_two_workers_one_watches_and_the_other_takes_over(tmp_path: Pat
         await until(lambda: watching(second.observer))
 
 
-async def test_d26_a_look_longer_than_the_lease_does_not_lose_it(tmp_path: Path) -> None:
+async def test_d26_a_poll_longer_than_the_lease_does_not_lose_it(tmp_path: Path) -> None:
     box = Box(tmp_path / "a")
     context = watcher_context()
     context = replace(context, extract=slowly)
-    school = school_of(context)
+    journal = journal_of(context)
     leases = FakeLeases(ServerClock())
     base = box.deliver(mail("slow"))
     options = replace(options_for(box), lease_s=0.3)
     async with at_work(Feedback(options, context, leases, "one", FakeAccounts())):
         await until(lambda: context.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         box.move(base, "Junk")
-        while not school.history:
+        while not journal.history:
             assert not await leases.acquire("feedback", "two", 0.3)
             await asyncio.sleep(0.02)
 
@@ -178,11 +178,11 @@ async def test_e15_one_account_out_of_reach_does_not_stop_the_others(tmp_path: P
 
 async def test_a_maildir_that_comes_into_being_later_is_watched(tmp_path: Path) -> None:
     context = watcher_context()
-    school = school_of(context)
+    journal = journal_of(context)
     account = AccountOptions(maildir=tmp_path / "later", user="alice")
     options = replace(options_for(), accounts=(account,), retry_first_s=0.05)
     content = mail("offer", identity="id-offer")
-    school.scanned(content, "id-offer", Verdict.HAM)
+    journal.scanned(content, "id-offer", Verdict.HAM)
     async with at_work(
         Feedback(options, context, FakeLeases(ServerClock()), "one", FakeAccounts())
     ):
@@ -191,7 +191,7 @@ async def test_a_maildir_that_comes_into_being_later_is_watched(tmp_path: Path) 
         base = box.deliver(content)
         await until(lambda: context.mailboxes.sightings)  # type: ignore[attr-defined] # the fake
         box.move(base, "Junk")
-        await until(lambda: school.history)
+        await until(lambda: journal.history)
 
 
 def test_a_missing_file_of_users_stops_the_start(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A small world for feedback tests: an account on a real Dovecot, its watcher, and its owner.
 
 The owner is a second IMAP client (imaplib) that moves, copies, appends and expunges as people's
-programs do. What we said about a mail is told to the `FakeSchool`, which also takes the lessons.
+programs do. What we said about a mail is told to the `FakeJournal`, which also takes the lessons.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label
 from tests.fakes import FakeObserver
-from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeMailboxes, FakeSchool
+from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeJournal, FakeMailboxes
 from tests.servers.dovecot import PASSWORD, Dovecot
 
 
@@ -138,7 +138,7 @@ class Bench:
 
     mailbox: Mailbox
     watcher: Watcher
-    school: FakeSchool
+    journal: FakeJournal
     observer: FakeObserver
     mailboxes: FakeMailboxes
     held: FakeHeld
@@ -152,13 +152,13 @@ class Bench:
     ) -> bytes:
         """Return a mail that we judged, by default a moment ago."""
         content = mail(subject, identity=f"id-{subject}", body=body)
-        features = self.school.scanned(content, f"id-{subject}", verdict, scanned)
+        features = self.journal.scanned(content, f"id-{subject}", verdict, scanned)
         self.subjects[features.digest] = subject
         return content
 
     def taught(self) -> list[tuple[str, Label]]:
         """Return all lessons so far, by subject."""
-        return [(self.subjects.get(digest, "?"), label) for digest, label in self.school.history]
+        return [(self.subjects.get(digest, "?"), label) for digest, label in self.journal.history]
 
 
 @dataclass
@@ -219,7 +219,7 @@ async def bench_at(
     options: FeedbackOptions = QUICK,
     poison: type[Exception] | None = None,
     mailboxes: FakeMailboxes | None = None,
-    school: FakeSchool | None = None,
+    journal: FakeJournal | None = None,
     clock: Clock | None = None,
     make: MakeMailbox = imap_mailbox,
     reachable: bool = True,
@@ -231,9 +231,9 @@ async def bench_at(
         reachable: log in now; else the test is about why that fails.
     """
     clock = clock or ServerClock()
-    school = school or FakeSchool(clock)
+    journal = journal or FakeJournal(clock)
     mailboxes = mailboxes or FakeMailboxes()
-    held = FakeHeld(school)
+    held = FakeHeld(journal)
     observer = FakeObserver()
     mailbox = make(account, options, clock, mailboxes)
 
@@ -244,8 +244,8 @@ async def bench_at(
 
     context = WatcherContext(
         mailboxes=mailboxes,
-        history=school,
-        teacher=Teacher(school, held, clock, options, observer),
+        history=journal,
+        teacher=Teacher(journal, held, clock, options, observer),
         extract=careful,
         clock=clock,
         observer=observer,
@@ -258,7 +258,7 @@ async def bench_at(
         yield Bench(
             mailbox=mailbox,
             watcher=watcher,
-            school=school,
+            journal=journal,
             observer=observer,
             mailboxes=mailboxes,
             held=held,
@@ -290,7 +290,7 @@ async def world_at(
     options: FeedbackOptions = QUICK,
     poison: type[Exception] | None = None,
     mailboxes: FakeMailboxes | None = None,
-    school: FakeSchool | None = None,
+    journal: FakeJournal | None = None,
     make: MakeMailbox = imap_mailbox,
 ) -> AsyncIterator[World]:
     """Open an account on a real server; its owner uses the real port, we may use another."""
@@ -300,13 +300,13 @@ async def world_at(
             options=options,
             poison=poison,
             mailboxes=mailboxes,
-            school=school,
+            journal=journal,
             make=make,
         ) as bench:
             yield World(
                 mailbox=bench.mailbox,
                 watcher=bench.watcher,
-                school=bench.school,
+                journal=bench.journal,
                 observer=bench.observer,
                 mailboxes=bench.mailboxes,
                 held=bench.held,
@@ -338,19 +338,19 @@ async def running(bench: Bench) -> AsyncIterator[None]:
 def watcher_context(options: FeedbackOptions = QUICK) -> WatcherContext:
     """Return what all watchers share, in memory."""
     clock = ServerClock()
-    school = FakeSchool(clock)
+    journal = FakeJournal(clock)
     return WatcherContext(
         mailboxes=FakeMailboxes(),
-        history=school,
-        teacher=Teacher(school, FakeHeld(school), clock, options, FakeObserver()),
+        history=journal,
+        teacher=Teacher(journal, FakeHeld(journal), clock, options, FakeObserver()),
         extract=extract,
         clock=clock,
         observer=FakeObserver(),
     )
 
 
-def school_of(context: WatcherContext) -> FakeSchool:
-    """Return the school that a context teaches."""
-    school = context.history
-    assert isinstance(school, FakeSchool)
-    return school
+def journal_of(context: WatcherContext) -> FakeJournal:
+    """Return the journal that a context teaches."""
+    journal = context.history
+    assert isinstance(journal, FakeJournal)
+    return journal

@@ -111,25 +111,20 @@ class DoctorImapMailbox:
         self._open = False
 
     async def folders(self) -> list[Folder]:
-        """Return the folders that are watched."""
         return await asyncio.to_thread(self._folders)
 
     async def find(self, mark: str) -> Found | None:
-        """Return the mail whose Message-ID holds `mark`."""
         return await asyncio.to_thread(self._find, mark)
 
     async def move(self, found: Found, place: Place) -> None:
-        """Move the mail into the first folder that is `place`."""
         target = next(f for f in await self.folders() if f.place is place)
         uid = int(found.key)
         await asyncio.to_thread(self._session.move, found.folder.raw, uid, target.raw)
 
     async def remove(self, found: Found) -> None:
-        """Remove the mail."""
         await asyncio.to_thread(self._session.remove, found.folder.raw, int(found.key))
 
     async def close(self) -> None:
-        """Log out; never fails."""
         await asyncio.to_thread(self._session.close)
 
     def _folders(self) -> list[Folder]:
@@ -160,26 +155,22 @@ class DoctorMaildirMailbox:
         self._root = mailbox.root
 
     async def folders(self) -> list[Folder]:
-        """Return the folders that are watched."""
         await self._mailbox.open()
         return list(await self._mailbox.folders())
 
     async def find(self, mark: str) -> Found | None:
-        """Return the mail whose Message-ID holds `mark`."""
         if not await asyncio.to_thread(os.path.isdir, self._root):
             return None  # it comes into being with its first mail
         folders = await self.folders()
         return await asyncio.to_thread(self._find, folders, mark.encode())
 
     async def move(self, found: Found, place: Place) -> None:
-        """Move the mail into the first folder that is `place`."""
         target = next(f for f in await self.folders() if f.place is place)
         base = Path(found.key).name.partition(":2,")[0]
         source, goal = self._root / found.key, self._root / target.raw / "cur" / f"{base}:2,S"
         await asyncio.to_thread(os.rename, source, goal)
 
     async def remove(self, found: Found) -> None:
-        """Remove the mail."""
         with contextlib.suppress(FileNotFoundError):
             await asyncio.to_thread(os.unlink, self._root / found.key)
 

@@ -94,7 +94,6 @@ class ImapMailbox:
         self._listed: Sequence[Listed] = ()
 
     async def open(self) -> None:
-        """Connect and log in."""
         self._session = ImapSession(self.account, self.login, self._options.timeout_s, self.tls)
         self._thread = BlockingThreads(f"imap-{self.actor}", 1)
         self._polled = {}
@@ -107,7 +106,6 @@ class ImapMailbox:
             await thread.end(self._session.close)
 
     async def folders(self) -> Sequence[Folder]:
-        """Return the folders to watch, Junk first."""
         return await self._call(self._watched)
 
     def _watched(self) -> Sequence[Folder]:
@@ -115,7 +113,6 @@ class ImapMailbox:
         return watched(self._listed, self.account, self._options)
 
     async def bootstrap_folders(self) -> Sequence[tuple[Folder, Role]]:
-        """Return all folders that `bootstrap` may read, with what is kept in them."""
         return await self._call(
             lambda: bootstrap_folders(self._session.listed(), self.account, self._options)
         )
@@ -123,29 +120,24 @@ class ImapMailbox:
     async def changes(
         self, folder: Folder, cursor: Cursor | None, *, baseline: bool
     ) -> FolderChanges | None:
-        """Return what is new in a folder, None for nothing."""
         return await self._call(self._changes, folder, cursor, baseline)
 
     async def summaries(
         self, folder: Folder, keys: Sequence[str], cursor: Cursor
     ) -> Sequence[MessageSummary]:
-        """Return the summaries of some mails; those that vanished are left out."""
         rows = await self._call(self._session.rows, folder.raw, [int(key) for key in keys])
         return [_summary(row, cursor) for row in rows]
 
     async def content(self, folder: Folder, key: str) -> bytes | None:
-        """Return a mail's bytes (of a huge one the start), None when it vanished."""
         limit = self._options.max_message_bytes
         return await self._call(self._session.content, folder.raw, int(key), limit)
 
     async def still_there(
         self, folder: Folder, keys: Sequence[str], cursor: Cursor
     ) -> Collection[str]:
-        """Return which of these mails lie in a folder now and are not marked as deleted."""
         return await self._call(self._still_there, folder, keys, cursor.validity)
 
     async def raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
-        """Return a cursor for which all that lies in a folder now lay there before."""
         return await self._call(self._raised_baseline, folder, cursor)
 
     async def in_excluded_folder(self, folder: Folder, message: MessageSummary) -> bool:
@@ -158,7 +150,6 @@ class ImapMailbox:
         )
 
     async def wait(self, folder: Folder | None, seconds: float) -> None:
-        """Return when something may have happened in `folder`, after `seconds` at the latest."""
         if folder is not None and self._session.has("IDLE"):
             seconds = min(seconds, self._options.idle_s)
             polled = self._polled.get(folder.name)

@@ -117,7 +117,6 @@ class MaildirMailbox:
         """Nothing is held open."""
 
     async def folders(self) -> Sequence[Folder]:
-        """Return the folders to watch, Junk first."""
         listed = await self._aside(self._listed)
         folders = await self._aside(watched, listed, self.account, self._options)
         self._beside = listed
@@ -125,14 +124,12 @@ class MaildirMailbox:
         return folders
 
     async def bootstrap_folders(self) -> Sequence[tuple[Folder, Role]]:
-        """Return all folders that `bootstrap` may read, with what is kept in them."""
         listed = await self._aside(self._listed)
         return await self._aside(bootstrap_folders, listed, self.account, self._options)
 
     async def changes(
         self, folder: Folder, cursor: Cursor | None, *, baseline: bool
     ) -> FolderChanges | None:
-        """Return what is new in a folder, None for nothing."""
         began = self._clock.now()
         listing = await self._aside(self._list, folder)
         remembered = await self._recall(folder, listing, cursor)
@@ -180,7 +177,6 @@ class MaildirMailbox:
     async def summaries(
         self, folder: Folder, keys: Sequence[str], cursor: Cursor
     ) -> Sequence[MessageSummary]:
-        """Return the summaries of some mails; those that vanished are left out."""
         messages = await self._aside(lambda: [self._summary(folder, key, cursor) for key in keys])
         remembered = self._remembered.get(folder.raw)
         if remembered is not None:
@@ -188,7 +184,6 @@ class MaildirMailbox:
         return [message for message in messages if message is not None]
 
     async def content(self, folder: Folder, key: str) -> bytes | None:
-        """Return a mail's bytes (of a huge one the start), None when it vanished."""
         limit = self._options.max_message_bytes
         try:
             read = await self._aside(self._read, folder, key, limit)
@@ -202,12 +197,10 @@ class MaildirMailbox:
         keys: Sequence[str],
         cursor: Cursor,  # noqa: ARG002 - names of files last for ever
     ) -> Collection[str]:
-        """Return which of these mails lie in a folder now and are not marked as deleted."""
         names = (await self._aside(self._list, folder)).names
         return {key for key in keys if key in names and "T" not in _letters(names[key])}
 
     async def raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
-        """Return a cursor for which all that lies in a folder now lay there before."""
         listing = await self._aside(self._list, folder)
         remembered = self._remembered.get(folder.raw)
         if remembered is not None:

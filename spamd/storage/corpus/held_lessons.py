@@ -37,7 +37,6 @@ class SqlHeldLessons:
                 await connection.execute(HELD.insert().values(_held_row(each)))
 
     async def held(self) -> Sequence[Held]:
-        """Return the lessons that wait, oldest first."""
         async with self._database.reading() as connection:
             rows = await connection.execute(select(HELD).order_by(HELD.c.number))
             return [
@@ -55,12 +54,10 @@ class SqlHeldLessons:
             ]
 
     async def drop(self, numbers: Sequence[int]) -> int:
-        """Remove lessons and return how many there were."""
         async with self._database.writing() as connection:
             return await _removed(connection, HELD.c.number, numbers)
 
     async def contradictions(self, actor: str, since: datetime) -> int:
-        """Return how many lessons of a person since then contradict a clear verdict."""
         wrong = or_(
             and_(LESSON.c.label == Label.SPAM.value, SCAN.c.verdict == Verdict.HAM.value),
             and_(LESSON.c.label == Label.HAM.value, SCAN.c.verdict == Verdict.SPAM.value),

@@ -88,7 +88,6 @@ class SqlUnitOfWork:
         self._clock = clock
 
     async def __aenter__(self) -> Self:
-        """Wait for other writers, then begin."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._cache.turn)
             self._connection = await stack.enter_async_context(self._database.writing())
@@ -102,21 +101,17 @@ class SqlUnitOfWork:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """End; what was not committed is undone."""
         if kind is None and self._connection.in_transaction():
             await self._connection.rollback()
         await self._stack.__aexit__(kind, error, at)
 
     async def listed(self, selection: Selection) -> Sequence[LessonSummary]:
-        """Return the lessons that fit, in the order of learning."""
         return await journal.listed(self._connection, selection)
 
     async def lessons(self, digests: Sequence[bytes]) -> Mapping[bytes, Lesson]:
-        """Return those of these lessons that are in force, with what they taught."""
         return await journal.lessons(self._connection, digests)
 
     async def model(self, ids: NDArray[np.int64]) -> Model:
-        """Return a model of its own that knows these tokens (distinct, any order) and no others."""
         cache = self._cache
         cache.asked_for += len(ids)
         loaded = cache.snapshot.loaded
@@ -141,14 +136,9 @@ class SqlUnitOfWork:
         return model
 
     async def settle(self, digests: Sequence[bytes]) -> int:
-        """Drop what waits for a review about these mails, as they are taught; return how many."""
         return await held_lessons.settle(self._connection, digests)
 
     async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
-        """Write what the model learned and unlearned since `model`, with its lessons; then commit.
-
-        A digest may stand in both: first taken back, then learned anew.
-        """
         model, connection = self._model, self._connection
         await journal.remove(connection, [lesson.digest for lesson in taken_back])
         await journal.add(connection, learned)
