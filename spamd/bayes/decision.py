@@ -1,12 +1,14 @@
 """From a probability to a verdict and an action: Bayes decision theory.
 
-The conditional risk of an action a is its expected loss given the message (notes 002 eq. 2, 003):
+The conditional risk of an action a is its expected loss given the message (note 002 eq. (1)–(8),
+note 003):
 
     R(a|x) = λ(a, ham)·P(ham|x) + λ(a, spam)·P(spam|x)
 
 The action of least risk wins; among equals the milder one. "accept" is the verdict ham, "unsure"
 the verdict unsure (the mail is accepted), "tag" and "reject" are the verdict spam. With losses of 0
-and 1 this is the maximum posterior. Simple cut-offs on the probability may be set instead.
+and 1 this is the maximum posterior (eq. (5)–(8)). Cut-offs on the probability may be set instead.
+Another share of spam than was trained moves the odds: note 004 eq. (9).
 
 While too few messages of either label were trained the verdict is "unsure", the reason says what is
 missing, and nothing is rejected.

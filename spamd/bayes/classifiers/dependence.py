@@ -13,7 +13,7 @@ How to use it::
 
 Invariants: every result is finite; where no parent is frequent enough, AODE is naive Bayes.
 
-Sources: note 002 eq. 25, 26 (taken with j ≠ i: the parent given itself has probability 1);
+Sources: note 002 eq. (25), (26) (taken with j ≠ i: the parent given itself has probability 1);
 G. Webb, J. Boughton, Z. Wang, "Not So Naive Bayes: Aggregating One-Dependence Estimators",
 Machine Learning 58 (2005).
 """

@@ -1,9 +1,10 @@
 """Graham's filter: the most telling words of a message, combined by Bayes' rule.
 
-    P = P₁…Pₙ / (P₁…Pₙ + (1−P₁)…(1−Pₙ))            note 004, eq. (13)
+    P(S|W) = P(W|S)·P(S) / P(W)                     one word: note 004, eq. (5)
+    P = P₁…Pₙ / (P₁…Pₙ + (1−P₁)…(1−Pₙ))            many: note 004, eq. (12), (13)
 
-over the n tokens whose probabilities are farthest from ½. The form with unequal priors, eq. (9), is
-the same sum of log-odds with one term more. Nothing is multiplied: all is a sum of log-odds.
+over the n tokens whose probabilities are farthest from ½. The form with unequal priors, eq.
+(6)–(9), is the same with one term more. Nothing is multiplied: all is a sum of log-odds.
 
 Sources: P. Graham, "A Plan for Spam" (2002) and "Better Bayesian Filtering" (2003).
 """

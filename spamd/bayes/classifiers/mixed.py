@@ -21,7 +21,8 @@ Invariants: every logarithm is finite, whatever the counts (a probability of zer
 λ = 0 only, counts as `LEAST`); while a class has no message, continuous facts say nothing.
 
 Sources: notes 000 (categorical, λ smoothing of likelihood and prior), 001 (maximum likelihood),
-002 eq. 14–24 (Laplace correction, Gaussian, multivariate Gaussian), 003 (mixed estimators).
+002 eq. (9)–(24) (Bayes' rule, Laplace (18), (19), Gaussian (20), multivariate (21)–(24)), 003
+(mixed estimators).
 """
 
 from dataclasses import dataclass
