@@ -56,6 +56,10 @@ class Supervisor:
         columns: the sockets of each child.
         observer: is told of children that end.
         environment: the children's; ours by default.
+
+    children   who takes mail, in the order of their sockets; None while one is started again
+    coming     replacements under way, by the place in `children`
+    leaving    children that are not ready yet, and those that finish
     """
 
     def __init__(
@@ -69,9 +73,9 @@ class Supervisor:
         self._columns = columns
         self._observer = observer
         self._environment = os.environ if environment is None else environment
-        self._children: list[Child | None] = [None] * len(columns)
-        self._leaving: list[Child] = []
-        self._coming: dict[int, asyncio.Task[bool]] = {}
+        self.children: list[Child | None] = [None] * len(columns)
+        self.leaving: list[Child] = []
+        self.coming: dict[int, asyncio.Task[bool]] = {}
         self._unready = len(columns)
         self._stopped = asyncio.Event()
         self._code = 0
@@ -79,7 +83,7 @@ class Supervisor:
     @property
     def processes(self) -> list[int]:
         """Return the ids of the children that are there, in the order of their sockets."""
-        return [child.process.pid for child in self._children if child is not None]
+        return [child.process.pid for child in self.children if child is not None]
 
     @property
     def ready(self) -> bool:
@@ -89,7 +93,7 @@ class Supervisor:
     def stop(self) -> None:
         """Let every child finish and end."""
         self._stopped.set()
-        for child in (*self._children, *self._leaving):
+        for child in (*self.children, *self.leaving):
             if child is not None:
                 child.stop()
 
@@ -106,7 +110,7 @@ class Supervisor:
             await asyncio.wait(keepers)
             notify("STOPPING=1")
             reloader.cancel()
-        for child in self._leaving:
+        for child in self.leaving:
             child.stop()
             await child.process.wait()
             child.line.close()
@@ -117,7 +121,7 @@ class Supervisor:
         backoff = Backoff()
         first = True
         while not self._stopped.is_set():
-            child = self._children[slot] = await self._start(slot)
+            child = self.children[slot] = await self._start(slot)
             if self._stopped.is_set():
                 child.stop()  # `stop` came while it was being started
             if await child.ready() and first:
@@ -141,17 +145,17 @@ class Supervisor:
         """Wait until a place is empty; return the child that was the last there."""
         while True:
             await child.process.wait()
-            coming = self._coming.get(slot)
-            if coming is not None and self._children[slot] is child:
+            coming = self.coming.get(slot)
+            if coming is not None and self.children[slot] is child:
                 await asyncio.wait([coming])  # a successor may be about to be ready: it is the best
-                if self._children[slot] is not child:
+                if self.children[slot] is not child:
                     self._lost(child)
-            successor = self._children[slot]
+            successor = self.children[slot]
             if successor is child or successor is None:
                 break
             child = successor  # the old one ended as it should, or its successor was there
         child.line.close()
-        self._children[slot] = None
+        self.children[slot] = None
         return child
 
     def _one_more_ready(self) -> None:
@@ -171,34 +175,34 @@ class Supervisor:
             for slot in range(len(self._columns)):
                 if not self._stopped.is_set():
                     coming = asyncio.ensure_future(self._replace(slot))
-                    self._coming[slot] = coming
+                    self.coming[slot] = coming
                     try:
                         await coming
                     finally:
-                        del self._coming[slot]
+                        del self.coming[slot]
 
     async def _replace(self, slot: int) -> bool:
         """Put a new child in the place of the old one once it is ready; tell whether it was."""
-        old = self._children[slot]
+        old = self.children[slot]
         if old is None:
             return False  # `_keep` starts one
         new = await self._start(slot)
-        self._leaving.append(new)  # unless it stays
+        self.leaving.append(new)  # unless it stays
         if self._stopped.is_set():
             new.stop()  # `stop` came while it was being started
         ready = await new.ready()
         # Meanwhile we may have been told to stop; the old one may have died, and is replaced so.
-        if ready and self._children[slot] is old and not self._stopped.is_set():
-            self._children[slot], self._leaving[-1] = new, old
+        if ready and self.children[slot] is old and not self._stopped.is_set():
+            self.children[slot], self.leaving[-1] = new, old
             old.stop()
         else:
             ready = False
             new.stop()
             await new.process.wait()
             self._observer.happened("worker.kept", code=new.process.returncode or 0)
-        for child in [child for child in self._leaving if child.process.returncode is not None]:
+        for child in [child for child in self.leaving if child.process.returncode is not None]:
             child.line.close()
-            self._leaving.remove(child)
+            self.leaving.remove(child)
         return ready
 
     async def _start(self, slot: int) -> Child:

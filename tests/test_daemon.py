@@ -130,8 +130,8 @@ async def test_k11_a_worker_that_dies_is_followed_by_the_successor_that_is_getti
     async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
         (old,) = running.supervisor.processes
         os.kill(os.getpid(), signal.SIGHUP)
-        await until(lambda: bool(running.supervisor._leaving))
-        coming = running.supervisor._leaving[-1].process.pid
+        await until(lambda: bool(running.supervisor.leaving))
+        coming = running.supervisor.leaving[-1].process.pid
         os.kill(old, signal.SIGKILL)
         await until(lambda: running.supervisor.processes == [coming])
         assert [name for name, _ in running.observer.events] == ["worker.lost"]
@@ -146,8 +146,8 @@ async def test_k11_a_worker_that_dies_is_replaced_when_its_successor_dies_too() 
     async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
         (old,) = running.supervisor.processes
         os.kill(os.getpid(), signal.SIGHUP)
-        await until(lambda: bool(running.supervisor._leaving))
-        coming = running.supervisor._leaving[-1].process.pid
+        await until(lambda: bool(running.supervisor.leaving))
+        coming = running.supervisor.leaving[-1].process.pid
         os.kill(old, signal.SIGKILL)
         os.kill(coming, signal.SIGKILL)
         await until(lambda: not {old, coming} & set(running.supervisor.processes))
@@ -167,7 +167,7 @@ async def test_k11_two_thousand_sighups_make_one_round_or_two() -> None:
 
         def over() -> bool:
             seen.update(running.supervisor.processes)
-            return len(seen) > 1 and not running.supervisor._coming
+            return len(seen) > 1 and not running.supervisor.coming
 
         await until(over)
         assert len(seen) <= 3
@@ -200,7 +200,7 @@ async def test_workers_that_find_a_mistake_in_the_settings_end_the_start() -> No
 
 async def test_a_worker_stops_when_its_supervisor_dies() -> None:
     async with ScriptedNextHop() as hop, supervised(hop.url, workers=1) as running:
-        child = running.supervisor._children[0]
+        child = running.supervisor.children[0]
         assert child is not None
         child.line.shutdown(socket.SHUT_RDWR)  # what the kernel does for a process that is gone
         assert await asyncio.wait_for(child.process.wait(), WAIT_S) == 0
