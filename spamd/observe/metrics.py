@@ -44,7 +44,7 @@ class Metrics:
         self.registry = CollectorRegistry(auto_describe=True)
         self._messages = Counter(
             "spamd_messages",
-            "Messages by verdict and by what was done; unscanned ones went on without a verdict.",
+            'Messages by verdict and by what was done; alert on a rise of verdict="unscanned".',
             ("verdict", "action"),
             registry=self.registry,
         )
@@ -56,7 +56,9 @@ class Metrics:
         )
         self._lag = Histogram(
             "spamd_loop_lag_seconds",
-            "How late the event loop was, measured ten times a second: what every message waited.",
+            "How late the event loop was, measured ten times a second: what every message waited."
+            " Above 0.05 something holds up all mail: please report it. A machine without free"
+            " processors shows here too.",
             buckets=LAG_BUCKETS_S,
             registry=self.registry,
         )
@@ -65,7 +67,8 @@ class Metrics:
         )
         self._lessons = Counter(
             "spamd_lessons",
-            "Lessons by label, by where they came from and by what came of them.",
+            'Lessons by label, by where they came from and by what came of them; outcome="held"'
+            " waits for a review (spamd lessons held).",
             ("label", "source", "outcome"),
             registry=self.registry,
         )
@@ -76,15 +79,22 @@ class Metrics:
             registry=self.registry,
         )
         self._faults = Counter(
-            "spamd_faults", "Faults by event.", ("event",), registry=self.registry
+            "spamd_faults",
+            "Faults by log event; alert on any rise.",
+            ("event",),
+            registry=self.registry,
         )
         self._corpus = Gauge(
-            "spamd_corpus_messages", "Messages learned.", ("label",), registry=self.registry
+            "spamd_corpus_messages",
+            "Messages learned; alert when one label has more than five times the other.",
+            ("label",),
+            registry=self.registry,
         )
         self._tokens = Gauge("spamd_corpus_tokens", "Tokens known.", registry=self.registry)
         self._accounts = Gauge(
             "spamd_accounts",
-            "Accounts that this process is to watch, by how they fare.",
+            'Accounts that this worker is to watch: "watching", "lost" or "not yet". One worker'
+            ' watches all; alert when "lost" stays above 0.',
             ("state",),
             registry=self.registry,
         )

@@ -1,7 +1,8 @@
 """What the code knows and people read elsewhere: written from the code by `make docs`.
 
 config/spamd.toml   every setting: the docstrings of the options classes, and their defaults
-docs/operations.md  the table of commands: how each is called, and the first line of its help
+docs/operations.md  the commands: how each is called, and the first line of its help; the metrics:
+                    their labels and their help
 
 In a document, a table stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 `test_generated.py` fails when a file is not what the code says.
@@ -20,6 +21,7 @@ import typer
 
 from spamd.cli.commands.config import toml
 from spamd.cli.main import commands
+from spamd.observe import metrics
 from spamd.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -160,7 +162,34 @@ def _purpose(command: Any) -> str:
     return first.removesuffix(".")
 
 
-TABLES: Mapping[str, Callable[[], str]] = {"commands": commands_table}
+def metrics_table() -> str:
+    """Return the table of metrics, in the order of their definition."""
+    tree = ast.parse(inspect.getsource(metrics))
+    rows = [
+        f"| `{name}` | {', '.join(f'`{label}`' for label in labels)} | {text} |"
+        for name, labels, text in map(_metric, _definitions(tree))
+    ]
+    return "\n".join(["| metric | labels | meaning |", "|---|---|---|", *rows])
+
+
+def _definitions(tree: ast.Module) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="Counter" | "Gauge" | "Histogram")):
+                yield node
+            case _:
+                pass
+
+
+def _metric(call: ast.Call) -> tuple[str, tuple[str, ...], str]:
+    """Return name, labels and help of a metric."""
+    name, text, *rest = [ast.literal_eval(argument) for argument in call.args]
+    assert isinstance(call.func, ast.Name)
+    suffix = "_total" if call.func.id == "Counter" else ""
+    return name + suffix, rest[0] if rest else (), text.removesuffix(".")
+
+
+TABLES: Mapping[str, Callable[[], str]] = {"commands": commands_table, "metrics": metrics_table}
 
 
 def with_tables(old: str) -> str:

@@ -105,7 +105,12 @@ def test_j12_moving_in_from_another_filter_as_printed(typed: Typed, tmp_path: Pa
     assert json.loads(typed("spamd status --json"))["corpus"]["spam"] == 24
 
 
-def test_j12_measuring_as_printed(typed: Typed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", MEASURED.splitlines())
+def test_j12_measuring_as_printed(typed: Typed, tmp_path: Path, line: str) -> None:
+    if line.startswith("python "):  # it needs bogofilter: the options are looked at
+        help_page = typed(f"{' '.join(line.split()[:3])} --help")
+        assert all(option in help_page for option in re.findall(r"--[a-z]+", line))
+        return
     for name in ("SA", "MODERN"):
         lines = []
         for number in range(12):
@@ -114,13 +119,7 @@ def test_j12_measuring_as_printed(typed: Typed, tmp_path: Path) -> None:
                 file.write_bytes(made_up(label, number + 20 * (name == "SA")))
                 lines.append(f"{label} {file.name}\n")
         (tmp_path / name).write_text("".join(lines))
-    ours = [line for line in MEASURED.splitlines() if line.startswith("spamd ")]
-    theirs = [line for line in MEASURED.splitlines() if line.startswith("python ")]
-    assert len(ours) + len(theirs) == len(MEASURED.splitlines())
-    assert "1-ROCA" in typed("\n".join(ours))
-    for line in theirs:  # it needs bogofilter: the options are looked at
-        help_page = typed(f"{' '.join(line.split()[:3])} --help")
-        assert all(option in help_page for option in re.findall(r"--[a-z]+", line))
+    assert ("attack" if "--attack" in line else "1-ROCA") in typed(line)
 
 
 @pytest.mark.parametrize("toml", [ACCOUNTS, REPORTS])
