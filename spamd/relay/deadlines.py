@@ -16,20 +16,12 @@ from spamd.errors import DeadlineExceeded
 class DeadlineTimer:
     """Expires the deadlines that are due; its timer is never later than the first of them."""
 
-    __slots__ = ("_deadlines", "_timer", "due")
+    __slots__ = ("_timer", "deadlines", "due")
 
     def __init__(self) -> None:
-        self._deadlines: set[Deadline] = set()
+        self.deadlines: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
         self.due = inf
-
-    def add(self, deadline: "Deadline") -> None:
-        """Watch a deadline."""
-        self._deadlines.add(deadline)
-
-    def remove(self, deadline: "Deadline") -> None:
-        """Watch a deadline no longer."""
-        self._deadlines.discard(deadline)
 
     def arm(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """Set the timer."""
@@ -48,11 +40,11 @@ class DeadlineTimer:
         self.stop()
         now = loop.time()
         try:
-            for deadline in list(self._deadlines):
+            for deadline in list(self.deadlines):
                 if deadline.due <= now:
                     deadline.expire()
         finally:
-            due = min((deadline.due for deadline in self._deadlines), default=inf)
+            due = min((deadline.due for deadline in self.deadlines), default=inf)
             if due < self.due:
                 self.arm(loop, due)
 
@@ -76,7 +68,7 @@ class Deadline:
         self.due = deadline = self._loop.time() + timeout_s
         if not self._added:
             self._added = True
-            self._timer.add(self)
+            self._timer.deadlines.add(self)
         if deadline < self._timer.due:
             self._timer.arm(self._loop, deadline)
 
@@ -89,7 +81,7 @@ class Deadline:
         self.due = inf
         if self._added:
             self._added = False
-            self._timer.remove(self)
+            self._timer.deadlines.discard(self)
 
     def expire(self) -> None:
         """Call `on_expired`, for the deadline has passed."""

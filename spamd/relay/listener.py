@@ -47,7 +47,7 @@ class Relay:
     Attributes:
         context: what its sessions share.
         sessions: those that are open, by their tasks.
-        addresses: host and port of each listener that is no UNIX socket, while it listens.
+        addresses: host and port of each listener that is no UNIX socket.
 
     Raises:
         ConfigError: a certificate, folder or next hop can't be used.
@@ -107,12 +107,15 @@ class Relay:
             report_handler=report_handler,
         )
         self._sockets = sockets
+        names = [sock.getsockname() for sock in sockets]
+        self.addresses: list[tuple[str, int]] = [
+            name[:2] for name in names if isinstance(name, tuple)
+        ]
         self._servers: list[asyncio.Server] = []
         self.sessions: dict[asyncio.Task[None], Session] = {}
-        self._group: asyncio.TaskGroup | None = None
+        self._group = asyncio.TaskGroup()
         self._keeper: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
-        self.addresses: list[tuple[str, int]] = []
 
     async def start(self) -> None:
         """Listen; on return every address takes connections.
@@ -139,9 +142,7 @@ class Relay:
             limit_s = self._options.drain_s if drain_s is None else drain_s
             _, late = await asyncio.wait(self.sessions, timeout=limit_s)
             for task in late:
-                self.sessions[task].transport.close_with(
-                    ShuttingDown()
-                )  # or its client would wonder
+                self.sessions[task].transport.close_with(ShuttingDown())
                 task.cancel()
         self._stopped.set()
         if self._keeper is not None:
@@ -176,13 +177,11 @@ class Relay:
 
     async def _keep(self, ready: asyncio.Event) -> None:
         """Hold the group that all sessions run in."""
-        async with asyncio.TaskGroup() as group:
-            self._group = group
+        async with self._group:
             ready.set()
             await self._stopped.wait()
 
     def _spawn(self, session: Session, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        assert self._group is not None  # noqa: S101 - connections come after `start`
         task = self._group.create_task(work)
         self.sessions[task] = session
         task.add_done_callback(self.sessions.pop)
@@ -196,6 +195,5 @@ class Relay:
 
         if listener.path:
             return await loop.create_unix_server(protocol, sock=sock, backlog=BACKLOG)
-        self.addresses.append(sock.getsockname()[:2])
         # TLS is started by the session, so that a certificate that was read again is used at once.
         return await loop.create_server(protocol, sock=sock, backlog=BACKLOG)

@@ -18,7 +18,6 @@ class Inspector(Protocol):
     @property
     def reads_bytes(self) -> int:
         """How much of the start of a message is looked at, lines ended by LF."""
-        ...
 
     async def inspect(
         self,
@@ -38,11 +37,9 @@ class Inspector(Protocol):
             Overloaded: others are in front; it is the client's to come again.
             TemporaryError: the message can't be judged now; `relay.on_fault` says what follows.
         """
-        ...
 
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""
-        ...
 
 
 class ReportHandler(Protocol):
@@ -50,7 +47,6 @@ class ReportHandler(Protocol):
 
     def label_for(self, recipient: bytes) -> Label | None:
         """Return what mail to this address (without angle brackets) teaches, None for any other."""
-        ...
 
     async def take(self, content: bytes, label: Label, actor: str) -> str:
         """Learn the mails attached to a report and return the receipt, one line of ASCII text.
@@ -60,7 +56,6 @@ class ReportHandler(Protocol):
         Raises:
             TemporaryError: nothing was learned; the client may come again.
         """
-        ...
 
 
 class RelayObserver(Observer, Protocol):
@@ -68,4 +63,3 @@ class RelayObserver(Observer, Protocol):
 
     def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
         """Tell of one message: what was found, and the final reply the client got."""
-        ...

@@ -113,9 +113,7 @@ def _reply_of(status: str) -> Reply:
     return Reply(int(status[:3]), status.encode("utf-8", "replace") + b"\r\n")
 
 
-async def parse_proxy_header(
-    header: bytes,
-) -> tuple[IPv4Address | IPv6Address, int] | None:
+async def parse_proxy_header(header: bytes) -> tuple[IPv4Address | IPv6Address, int] | None:
     """Return the client that a whole PROXY header names, None for nobody (§2.2 LOCAL, UNKNOWN).
 
     Raises:

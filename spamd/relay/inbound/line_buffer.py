@@ -48,9 +48,7 @@ class LineBuffer:
     """
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        take_turn: Callable[[Callable[[], None]], bool],
+        self, loop: asyncio.AbstractEventLoop, take_turn: Callable[[Callable[[], None]], bool]
     ) -> None:
         self._loop = loop
         self._take_turn = take_turn

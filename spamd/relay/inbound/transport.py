@@ -41,15 +41,12 @@ class Owner(Protocol):
     @property
     def busy(self) -> bool:
         """Tell whether a transaction is under way."""
-        ...
 
     def connected(self, peer: object) -> None:
         """Let the client in or send it away; `peer` is the address as asyncio has it."""
-        ...
 
     def lost(self) -> None:
         """End the session."""
-        ...
 
 
 class Transport(asyncio.Protocol):

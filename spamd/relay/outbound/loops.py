@@ -18,9 +18,7 @@ Address = IPv4Address | IPv6Address
 
 
 def refuse_loops(
-    urls: Mapping[str, NextHopUrl],
-    listeners: Sequence[Listener],
-    sockets: Sequence[socket.socket],
+    urls: Mapping[str, NextHopUrl], listeners: Sequence[Listener], sockets: Sequence[socket.socket]
 ) -> None:
     """Refuse a next hop that is one of our own listeners: each message would loop.
 

@@ -37,60 +37,47 @@ class NextHopSession(Protocol):
     @property
     def lmtp(self) -> bool:
         """Tell whether `deliver` returns one reply per recipient instead of one."""
-        ...
 
     @property
     def usable(self) -> bool:
         """Tell whether the session is still in step."""
-        ...
 
     @property
     def knows_client(self) -> bool:
         """Tell whether it has been told the real client's address, and acts on it."""
-        ...
 
     @property
     def capabilities(self) -> Capabilities | None:
         """Return what it offers; None when it has not said."""
-        ...
 
     async def greet(self, client: Client, *, extended: bool) -> Reply:
         """Introduce the client."""
-        ...
 
     def mail(self, argument: bytes, client: Client) -> Awaitable[Reply]:
         """Pass MAIL on; `client` is whose mail it is, which XFORWARD may have said."""
-        ...
 
     def rcpt(self, argument: bytes, path: Path | None) -> Awaitable[Reply]:
         """Pass RCPT on."""
-        ...
 
     def reset(self) -> Awaitable[Reply]:
         """End the transaction without a message."""
-        ...
 
     def command(self, line: bytes) -> Awaitable[Reply]:
         """Pass another command on."""
-        ...
 
     def keep_alive(self) -> None:
         """Keep the session from being ended for idleness."""
-        ...
 
     async def deliver(
         self, outgoing: Outgoing, recipients: Sequence[bytes], timeout_s: float
     ) -> list[Reply]:
         """Hand the message on and return the final replies."""
-        ...
 
     def close(self) -> None:
         """End the session."""
-        ...
 
     def abort(self) -> None:
         """Cut the session."""
-        ...
 
 
 class NextHops:

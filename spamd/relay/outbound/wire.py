@@ -78,11 +78,7 @@ class Wire(asyncio.Protocol):
             self._fail(RemoteProtocolError("text behind the reply to STARTTLS"))
         try:
             self._transport = await self._loop.start_tls(
-                self.transport,
-                self,
-                context,
-                server_hostname=host,
-                ssl_handshake_timeout=timeout_s,
+                self.transport, self, context, server_hostname=host, ssl_handshake_timeout=timeout_s
             )
         except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
             self._fail(NextHopTlsFailed("handshake failed"))

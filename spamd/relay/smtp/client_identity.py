@@ -138,9 +138,7 @@ def proxy_header(client: Client, server: tuple[str, int]) -> bytes:
     return _PROXY_SIGNATURE + b"\x21" + family + struct.pack("!H", len(addresses)) + addresses
 
 
-def _as_v6(
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
-) -> ipaddress.IPv6Address:
+def _as_v6(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv6Address:
     if isinstance(address, ipaddress.IPv6Address):
         return address
     return ipaddress.IPv6Address(b"\x00" * 10 + b"\xff\xff" + address.packed)

@@ -48,7 +48,7 @@ class ClientNotIdentified(NextHopUnavailable):
 
 
 class LoopsBack(NextHopUnavailable):
-    """The client is our own connection to the next hop: mail would turn in circles."""
+    """The client is our own connection to the next hop: mail would loop."""
 
 
 class SpoolFull(Overloaded):
