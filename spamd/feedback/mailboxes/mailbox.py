@@ -60,6 +60,8 @@ class AccessError(MailboxError):
 class FolderError(MailboxError):
     """One folder can't be read; the others can."""
 
+    shown = False  # its text names the folder
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
