@@ -16,6 +16,7 @@ from spamd.relay.ports import Inspector, ReportHandler
 from spamd.relay.sockets import open_sockets
 from spamd.relay.urls import Listener
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from tests.waiting import until
 
 WAIT_S = 10.0
 """Nothing here takes that long; it ends a test that would hang."""
@@ -58,17 +59,17 @@ class ScriptedNextHop:
     connections: int = 0
     open: int = 0
     port: int = 0
+    writers: set[asyncio.StreamWriter] = field(default_factory=set)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=2**27)
         self.port = self._server.sockets[0].getsockname()[1]
-        self._writers: set[asyncio.StreamWriter] = set()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
-        for writer in self._writers:
+        for writer in self.writers:
             writer.transport.abort()
         await self.until(lambda: self.open == 0)
 
@@ -92,7 +93,7 @@ class ScriptedNextHop:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.open += 1
-        self._writers.add(writer)
+        self.writers.add(writer)
         await self._note()
         try:
             await self._dialogue(reader, writer)
@@ -100,7 +101,7 @@ class ScriptedNextHop:
             pass
         finally:
             writer.close()
-            self._writers.discard(writer)
+            self.writers.discard(writer)
             self.open -= 1
             await self._note()
 
@@ -300,9 +301,7 @@ class Running:
 
     async def empty(self) -> None:
         """Wait until no session is left."""
-        async with asyncio.timeout(WAIT_S):
-            while self.relay.sessions:  # noqa: ASYNC110 - they end by themselves
-                await asyncio.sleep(0.01)
+        await until(lambda: not self.relay.sessions)
 
     async def talk(self, *, greeting: bool = True, listener: int = 0) -> Talk:
         talk = await Talk.to(self.relay.addresses[listener][1], greeting=greeting)

@@ -102,7 +102,7 @@ async def test_smtp_c10_a_client_that_vanishes_while_we_hand_on_changes_nothing(
         await hop.until(lambda: len(hop.messages) == 1)
         talk.reset()
         assert hop.open == 1
-        for writer in hop._writers:
+        for writer in hop.writers:
             writer.write(b"250 2.0.0 queued late\r\n")
         await hop.until(lambda: hop.open == 0)
         (_, reply, _) = running.observer.scans[0]

@@ -571,7 +571,7 @@ async def test_smtp_d24_a_next_hop_that_drops_all_the_same_is_451() -> None:
         await talk.begin()
         await talk.send(LETTER + b".\r\n")
         await inspector.begun.wait()
-        for writer in hop._writers:
+        for writer in hop.writers:
             writer.close()
         await hop.until(lambda: hop.open == 0)
         assert inspector.gate is not None

@@ -97,7 +97,7 @@ async def test_a_next_hop_that_went_away_between_two_mails_is_opened_anew() -> N
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         talk = await running.talk()
         assert (await talk.deliver()).startswith(b"250 ")
-        for writer in hop._writers:
+        for writer in hop.writers:
             writer.write(b"421 4.4.2 idle too long\r\n")
             writer.close()
         await hop.until(lambda: hop.open == 0)

@@ -218,7 +218,7 @@ async def test_smtp_t12_a_session_opened_anew_is_not_that_of_one_message() -> No
     async with ScriptedNextHop() as hop, relay(hop.url, **TRUST) as running:
         talk = await running.talk()
         assert await talk.deliver(hello=b"EHLO c.test") == QUEUED
-        for writer in hop._writers:
+        for writer in hop.writers:
             writer.close()
         await hop.until(lambda: hop.open == 0)
         await talk.say(b"XFORWARD HELO=real.test")

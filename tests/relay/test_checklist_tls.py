@@ -308,7 +308,7 @@ async def test_smtp_t08_a_login_is_lost_with_the_next_hop_it_was_made_at(
     async with hop, relay(hop.url, tls=tls, next_hop={"auth": True}) as running:
         talk = await running.talk()
         await logged_in(talk, trust)
-        for writer in hop._writers:
+        for writer in hop.writers:
             writer.close()
         await hop.until(lambda: hop.open == 0)
         assert (await talk.say(line)).startswith(b"421 4.4.2 ")

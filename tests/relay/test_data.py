@@ -47,22 +47,22 @@ async def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
     stream = body + END_OF_DATA + behind
     found = (b"\r\n" + stream).index(END_OF_DATA)
     rest = None
-    intake = DataReader(budget().share(""), 10_000)
+    reader = DataReader(budget().share(""), 10_000)
     left = b""
     for block in cut(stream, sizes):
         if rest is None:
-            rest = intake.feed(block)
+            rest = reader.feed(block)
         else:
             left += block
     assert rest is not None
     assert rest + left == (b"\r\n" + stream)[found + 5 :]
-    letter = intake._message
+    letter = reader.message
     await letter.settled()
     stored = b"".join(letter.blocks())
     assert stored == stream[:found]
     assert letter.dotted or unstuffed(stored) == stored
-    assert intake._bare == (re.search(rb"\r(?!\n)|(?<!\r)\n", stored) is not None)
-    intake.close()
+    assert reader.holds_bare_newlines == (re.search(rb"\r(?!\n)|(?<!\r)\n", stored) is not None)
+    reader.close()
 
 
 @given(body=SIGNS, sizes=SIZES)
@@ -113,50 +113,50 @@ def test_unstuffing_in_blocks_is_unstuffing(body: bytes, sizes: list[int]) -> No
 async def test_chunks_become_the_same_message_however_they_are_cut(
     body: bytes, sizes: list[int]
 ) -> None:
-    intake = BdatReader(budget().share(""), 10_000)
+    reader = BdatReader(budget().share(""), 10_000)
     for block in cut(body, sizes):
-        intake.feed(block)
-    intake.last()
-    await intake._message.settled()
-    stored = b"".join(intake._message.blocks())
+        reader.feed(block)
+    reader.last()
+    await reader.message.settled()
+    stored = b"".join(reader.message.blocks())
     meant = body
     if body.endswith(b"\r"):
         meant += b"\n"
     elif body and not body.endswith(b"\r\n"):
         meant += b"\r\n"
     assert unstuffed(stored) == meant
-    assert intake._message.dotted or unstuffed(stored) == stored
+    assert reader.message.dotted or unstuffed(stored) == stored
     assert END_OF_DATA not in b"\r\n" + stored
-    intake.close()
+    reader.close()
 
 
 @given(body=SIGNS)
 async def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
     shared = budget()
-    intake = DataReader(shared.share(""), 10_000)
-    intake.feed(body + END_OF_DATA)
+    reader = DataReader(shared.share(""), 10_000)
+    reader.feed(body + END_OF_DATA)
     try:
-        letter = await intake.finish(BareNewlines.NORMALIZE)
+        letter = await reader.finish(BareNewlines.NORMALIZE)
         stored = b"".join(letter.blocks())
         assert letter.dotted or unstuffed(stored) == stored
         letter.close()
     finally:
-        intake.close()
+        reader.close()
     assert shared == budget()
 
 
 @pytest.mark.parametrize("size", [101, 200, 5000])
 async def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
     shared = budget()
-    intake = DataReader(shared.share(""), 100)
-    intake.feed(b"x" * size + END_OF_DATA)
+    reader = DataReader(shared.share(""), 100)
+    reader.feed(b"x" * size + END_OF_DATA)
     with pytest.raises(MessageTooLarge):
-        await intake.finish(BareNewlines.REJECT)
+        await reader.finish(BareNewlines.REJECT)
     assert shared == budget()
 
 
 async def test_bare_newlines_are_refused_when_so_set() -> None:
-    intake = DataReader(budget().share(""), 10_000)
-    intake.feed(b"one\ntwo" + END_OF_DATA)
+    reader = DataReader(budget().share(""), 10_000)
+    reader.feed(b"one\ntwo" + END_OF_DATA)
     with pytest.raises(BareNewline):
-        await intake.finish(BareNewlines.REJECT)
+        await reader.finish(BareNewlines.REJECT)

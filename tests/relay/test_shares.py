@@ -101,18 +101,18 @@ async def test_k13_one_network_does_not_fill_the_spool_of_the_others() -> None:
 
 def test_k13_chunks_of_two_octets_take_about_their_size() -> None:
     budget = Budget(memory_bytes=MIB, spool_bytes=MIB, spool_above_bytes=MIB)
-    intake = BdatReader(budget.share(""), MIB)
+    reader = BdatReader(budget.share(""), MIB)
     tracemalloc.start()
     try:
         for _ in range(100_000):
-            intake.feed(b"xy")
+            reader.feed(b"xy")
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert taken < 2 * 200_000
-    intake.last()
-    assert intake._message.whole() == b"xy" * 100_000 + b"\r\n"
-    intake.close()
+    reader.last()
+    assert reader.message.whole() == b"xy" * 100_000 + b"\r\n"
+    reader.close()
 
 
 def test_k13_no_more_connections_are_let_in_than_files_can_be_open() -> None:

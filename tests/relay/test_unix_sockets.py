@@ -19,7 +19,6 @@ class UnixNextHop(ScriptedNextHop):
 
     async def __aenter__(self) -> "UnixNextHop":
         self._server = await asyncio.start_unix_server(self._serve, self.path)
-        self._writers = set()
         return self
 
     @property

@@ -29,13 +29,18 @@ class MessageReader:
     Args:
         share: memory and disk for this client.
         limit_bytes: the largest message taken.
+
+    Attributes:
+        message: as far as it has come; `finish` gives the whole.
+        holds_bare_newlines: a CR or LF stands alone in it.
+        fault: why the message can't be taken.
     """
 
     def __init__(self, share: Share, limit_bytes: int) -> None:
         self._share = share
         self._limit_bytes = limit_bytes
-        self._message = SpooledMessage(share)
-        self._bare = False
+        self.message = SpooledMessage(share)
+        self.holds_bare_newlines = False
         self._held = b"\r\n"  # for the next block; the line before the message ended like that
         self._surplus = 2  # so much of what comes to be stored is not the message's
         self.fault: SpamdError | None = None
@@ -47,33 +52,33 @@ class MessageReader:
         Raises:
             MessageTooLarge, SpoolFull, BareNewline: as found.
         """
-        if self.fault is None and self._bare and bare_newlines is BareNewlines.REJECT:
+        if self.fault is None and self.holds_bare_newlines and bare_newlines is BareNewlines.REJECT:
             self.fault = BareNewline("bare CR or LF")
         try:
             if self.fault is None:
-                await self._message.settled()
-            if self.fault is None and self._bare:
+                await self.message.settled()
+            if self.fault is None and self.holds_bare_newlines:
                 await self._normalize()
-                await self._message.settled()
+                await self.message.settled()
         except SpamdError as error:
             self._fail(error)
         if self.fault is not None:
             self.close()
             raise self.fault
-        return self._message
+        return self.message
 
     @property
     def behind(self) -> bool:
         """Tell whether the disk is slower than the client."""
-        return self._message.behind
+        return self.message.behind
 
     def when_written(self, resume: Callable[[], None]) -> None:
         """Have `resume` called once the disk is no longer behind."""
-        self._message.when_written = resume
+        self.message.when_written = resume
 
     def close(self) -> None:
         """Drop what has come."""
-        self._message.close()
+        self.message.close()
 
     def _store(self, piece: bytes) -> None:
         """Keep a piece of the wire form; it never ends between CR and LF."""
@@ -87,27 +92,27 @@ class MessageReader:
         if self.received_bytes > self._limit_bytes:
             self._fail(MessageTooLarge("above relay.max_message_bytes"))
             return
-        self._bare = self._bare or _holds_bare_newline(piece)
+        self.holds_bare_newlines = self.holds_bare_newlines or _holds_bare_newline(piece)
         try:
-            self._message.append(piece)
+            self.message.append(piece)
         except SpamdError as error:
             self._fail(error)
 
     def _fail(self, fault: SpamdError) -> None:
         self.fault = fault
-        self._message.close()
+        self.message.close()
 
     async def _normalize(self) -> None:
-        unrepaired, self._message = self._message, SpooledMessage(self._share)
-        self._message.dotted = True  # maybe: a bare newline may have stood before a dot
+        unrepaired, self.message = self.message, SpooledMessage(self._share)
+        self.message.dotted = True  # maybe: a bare newline may have stood before a dot
         try:
             blocks = normalized(unrepaired.blocks())
             while (block := await _next(blocks, in_thread=unrepaired.spooled)) is not None:
-                self._message.append(block)
-                if self._message.behind:
-                    await self._message.settled()
-            if not self._message.ends_line:
-                self._message.append(b"\r\n")
+                self.message.append(block)
+                if self.message.behind:
+                    await self.message.settled()
+            if not self.message.ends_line:
+                self.message.append(b"\r\n")
         except SpamdError as error:
             self._fail(error)
         finally:
@@ -131,7 +136,7 @@ class DataReader(MessageReader):
             block = self._held + block
         dot = block.find(b"\r\n.")  # one search for both: a line with a dot, and the last one
         end = block.find(END_OF_DATA, dot) if dot >= 0 else -1
-        self._message.dotted = self._message.dotted or dot != end
+        self.message.dotted = self.message.dotted or dot != end
         if end >= 0:
             self._store(block[: end + 2])
             self._held = b""
@@ -164,7 +169,7 @@ class BdatReader(MessageReader):
 
     def _keep(self, piece: bytes) -> None:
         stuffed = piece.replace(b"\r\n.", b"\r\n..")
-        self._message.dotted = self._message.dotted or len(stuffed) != len(piece)
+        self.message.dotted = self.message.dotted or len(stuffed) != len(piece)
         self._store(stuffed)
 
 
