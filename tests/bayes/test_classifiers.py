@@ -517,6 +517,8 @@ def test_the_steps_are_those_of_the_formula_with_the_documented_defaults(
         rate = 4 + 12 / (1 + lessons / 1000)
         exact = rate * (y - probability(z)) / features**0.5 * 65536
         assert logistic.step(z, features, label, lessons, options) == pytest.approx(exact, abs=0.51)
+    assert logistic.step(2.01, 7, Label.SPAM, 0, options) == 0
+    assert logistic.step(-2.01, 7, Label.HAM, 0, options) == 0
 
 
 def test_the_score_is_the_mean_weight_times_the_root_of_the_length() -> None:

@@ -8,11 +8,11 @@ import pytest
 from spamd.bayes.classifiers.confidence import ConfidenceOptions
 from spamd.bayes.classifiers.dependence import DependenceOptions
 from spamd.bayes.classifiers.fisher import FisherOptions
-from spamd.bayes.classifiers.graham import GrahamOptions
+from spamd.bayes.classifiers.graham import Counting, GrahamOptions, GrahamRule
 from spamd.bayes.classifiers.logistic import GramsOptions, LogisticOptions
 from spamd.bayes.classifiers.mixed import FactsOptions
-from spamd.bayes.classifiers.multinomial import MultinomialOptions
-from spamd.bayes.decision import DecisionOptions
+from spamd.bayes.classifiers.multinomial import Length, MultinomialOptions, TermWeight
+from spamd.bayes.decision import Action, DecisionOptions, Rule, Verdict
 from spamd.bayes.fusion import FusionOptions
 
 TINY = 5e-324
@@ -71,3 +71,19 @@ def test_each_option_is_taken_up_to_its_edge_and_refused_beyond(
     for value in refused:
         with pytest.raises(ValueError, match=r".+"):
             options(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        (GrahamRule, ["2002", "2003"]),
+        (Counting, ["presence", "occurrences"]),
+        (TermWeight, ["raw", "log", "binary"]),
+        (Length, ["none", "sqrt", "n"]),
+        (Rule, ["losses", "cutoffs"]),
+        (Verdict, ["ham", "unsure", "spam", "unscanned"]),
+        (Action, ["accept", "tag", "reject", "quarantine", "defer"]),
+    ],
+)
+def test_a_choice_is_written_in_these_words(choices: type[Any], words: list[str]) -> None:
+    assert [str(choice) for choice in choices] == words

@@ -250,6 +250,7 @@ CONFIDENCE: list[dict[str, Any]] = [
     {},
     {"spread": 3.0},
     {"exponent": 2.5},
+    {"exponent": 7.0},
     {"rarity": 20.0},
     {"limit": 0.4},
 ]
@@ -308,3 +309,69 @@ def test_a_message_without_tokens_has_the_score_of_the_priors(classifier: Any) -
 
     expected = {graham: log(1 / 3), multinomial: log(4 / 2)}.get(classifier, 0.0)
     assert classifier.scores(batch, options) == pytest.approx([expected])
+
+
+def alone(classifier: Any, token: Token, totals: Totals, options: Any) -> float:
+    """The score of a message of one token."""
+    kinds, times = np.array([Kind.WORD], dtype=np.uint8), np.ones(1, dtype=np.uint8)
+    (found,) = classifier.scores(Batch.of_one(counts_of((token,)), times, kinds, totals), options)
+    return float(found)
+
+
+@pytest.mark.parametrize(
+    ("totals", "trained"),
+    [
+        (Totals(), False),
+        (Totals(spam=1), False),
+        (Totals(ham=1), False),
+        (Totals(spam=1, ham=1), True),
+    ],
+)
+def test_a_moment_is_trained_once_both_labels_were(
+    totals: Totals,
+    trained: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    nothing = np.zeros(0, dtype=np.uint8)
+
+    assert Batch.of_one(TokenCounts.zeros(0), nothing, nothing, totals).trained == [trained]
+
+
+def test_confidence_stops_a_millionth_from_certainty() -> None:
+    options = ConfidenceOptions(rarity=0.0, spread=0.0, exponent=1.0, limit=99.0)
+    totals = Totals(spam=100, ham=100)
+    sure = log((1 - 1e-6) / 1e-6)
+
+    spam = Token(spam=90, ham=0, spam_times=90, ham_times=0)
+    ham = Token(spam=0, ham=90, spam_times=0, ham_times=90)
+    assert alone(confidence, spam, totals, options) == pytest.approx(sure)
+    assert alone(confidence, ham, totals, options) == pytest.approx(-sure)
+    kinds = np.array([Kind.WORD], dtype=np.uint8)
+    told = confidence.contributions(counts_of((spam,)), kinds, totals, options)
+    assert told.tolist() == pytest.approx([sure])
+
+
+def test_fisher_of_one_token_is_its_log_odds_to_a_thousand_millionth() -> None:
+    # n = 1: H = f and S = 1 − f, so I = f.
+    for f in (0.0, 1e-12, 1e-9, 0.3, 0.9, 1.0):
+        held = min(max(f, 1e-9), 1 - 1e-9)
+        expected = log(held / (1 - held))
+        assert fisher.combine(np.array([f])) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_chi_squared_tails_of_nothing_and_of_far_out_are_finite() -> None:
+    assert fisher.log_chi2_tails(5.0, 0) == (0.0, -1e6)
+    assert fisher.log_chi2_tails(0.0, 3) == (0.0, -1e6)
+    assert fisher.log_chi2_tails(-1.0, 3) == (0.0, -1e6)
+    assert fisher.log_chi2_tails(4e6, 3) == (-1e6, 0.0)
+
+
+@pytest.mark.parametrize(("spam", "ham", "expected"), [(1, 20_000, 1e-4), (20_000, 1, 0.9999)])
+def test_the_rule_of_2003_bounds_words_of_both_labels_too(
+    spam: int, ham: int, expected: float
+) -> None:
+    options = GrahamOptions(rule=GrahamRule.BETTER_2003, strength=0.0)
+    word = counts_of((Token(spam=spam, ham=ham, spam_times=spam, ham_times=ham),))
+
+    p = graham.probabilities(word, Totals(spam=20_000, ham=20_000), options)
+
+    assert p.tolist() == [expected]

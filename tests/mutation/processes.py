@@ -74,6 +74,10 @@ class Held:
         new = _named(compile(mutant.source, path, "exec"), mutant.function)
         for function in self._functions[path, mutant.function]:
             function.__code__ = new
+        self.forget()
+
+    def forget(self) -> None:
+        """Empty every cache of results."""
         for cache in self._caches:
             cache.cache_clear()
 

@@ -116,8 +116,13 @@ class Part:
         if not all(survived for _, survived in each(unharmed, self._survives_anew, 1)):
             raise SystemExit(f"{' '.join(self.tests)}: a test fails where all is imported anew")
         anew = [mutant for mutant in self.mutants if not self._runs_in_tests(mutant)]
-        tried = each(anew, self._survives_anew, self.jobs)
-        self.survivors += [mutant for mutant, survived in tried if survived]
+        self._try(anew, self._survives_anew)
+
+    def _try(self, found: Sequence[Mutant], survives: Callable[[Mutant], bool]) -> None:
+        for mutant, survived in each(found, survives, self.jobs):
+            if survived:
+                self.survivors.append(mutant)
+                print(mutant, file=sys.__stderr__, flush=True)
 
     def _runs_in_tests(self, mutant: Mutant) -> bool:
         return bool(mutant.function) and (str(mutant.path), mutant.function) in self.callers
@@ -125,23 +130,21 @@ class Part:
     def _exchanged(self, session: pytest.Session) -> None:
         manager = session.config.pluginmanager
         manager.unregister(manager.get_plugin("terminalreporter"))
-        self._measure(session)
-        inside = [mutant for mutant in self.mutants if self._runs_in_tests(mutant)]
-
         held = Held()
+        self._measure(session, held)
+        inside = [mutant for mutant in self.mutants if self._runs_in_tests(mutant)]
 
         def survives(mutant: Mutant) -> bool:
             held.exchange(mutant)
             _run(session, self.callers[str(mutant.path), mutant.function])
             return session.testsfailed == 0
 
-        tried = each(inside, survives, self.jobs)
-        self.survivors = [mutant for mutant, survived in tried if survived]
+        self._try(inside, survives)
 
     def _survives_anew(self, mutant: Mutant) -> bool:
         return survives_anew(mutant, self.quickest, Plugin())
 
-    def _measure(self, session: pytest.Session) -> None:
+    def _measure(self, session: pytest.Session, held: Held) -> None:
         """Find out which tests call which function, and which are quick; all must pass."""
         ours, theirs = Pipe(duplex=False)
 
@@ -156,6 +159,7 @@ class Part:
                     if event == "call":
                         to.add((frame.f_code.co_filename, frame.f_code.co_qualname))
 
+                held.forget()
                 began = time.process_time()
                 sys.setprofile(note)
                 _run(session, [test])

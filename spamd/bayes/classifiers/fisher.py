@@ -89,7 +89,7 @@ def log_chi2_tails(statistic: float, tokens: int) -> tuple[float, float]:
         first, ratios = tokens - 1, np.arange(tokens - 1, max(0, tokens - width), -1) / m
     series = log1p(float(np.multiply.accumulate(ratios).sum()))
     small = max(SURE, first * log(m) - m - lgamma(first + 1) + series)
-    large = log1p(-exp(small)) if small < -1e-12 else SURE
+    large = log1p(-exp(small))
     return (large, small) if below else (small, large)
 
 
