@@ -147,15 +147,9 @@ def _contributions(name: str, model: Model, sample: Sample, counts: TokenCounts)
 
 def _probability(name: str, model: Model, counts: TokenCounts, parts: Floats) -> Floats:
     """Return P(spam|token) as a classifier computes it."""
-    match name:
-        case "graham":
-            return graham.probabilities(counts, model.totals, model.options.graham)
-        case "fisher":
-            return fisher.smoothed(counts, model.totals, model.options.fisher)
-        case "confidence":
-            return confidence.probabilities(counts, model.totals, model.options.confidence)
-        case _:
-            return np.array([sigmoid(part) for part in parts])
+    if name == "confidence":  # whose contributions are limited, and divided by their number
+        return confidence.probabilities(counts, model.totals, model.options.confidence)
+    return np.array([sigmoid(part) for part in parts])
 
 
 def _clues(

@@ -281,3 +281,48 @@ def test_more_than_64_clues_are_no_reason() -> None:
         told = explain(model, sample_of(*words, "dear"))
 
         assert (told.flip is not None) is flips
+
+
+def test_the_flip_takes_the_strongest_clue_first() -> None:
+    options = BayesOptions(decision=FEW, fusion=FusionOptions(classifiers=("multinomial",)))
+    model = new_model(options)
+    for number in range(30):
+        rare = ["weak"] if number < 20 else []
+        teach(model, sample_of("strong", *rare), Label.SPAM)
+        teach(model, sample_of("plain", *(["weak"] if number < 6 else [])), Label.HAM)
+    model.fusion = FusionWeights.of([0.0, 0.0, 40.0] + [0.0] * (len(CLASSIFIERS) - 2), 60)
+    sample = sample_of("strong", "weak")
+
+    told = explain(model, sample)
+
+    assert told.decision.verdict is Verdict.SPAM
+    assert told.flip is not None
+    assert told.flip.without == (index_of(sample, "strong"),)
+
+
+def test_words_that_speak_for_the_other_label_are_never_named_as_reasons() -> None:
+    options = BayesOptions(decision=FEW, fusion=FusionOptions(classifiers=("multinomial",)))
+    model = trained(options)
+    model.fusion = FusionWeights.of([0.3, 0.0, 90.0] + [0.0] * (len(CLASSIFIERS) - 2), 60)
+    sample = sample_of("buy", "now", "pill1", "plan1")
+
+    told = explain(model, sample)
+
+    assert told.decision.verdict is Verdict.SPAM
+    assert told.flip is not None
+    assert index_of(sample, "plan1") not in told.flip.without
+    assert told.bias == 0.3
+
+
+@pytest.mark.parametrize("only", [Label.SPAM, Label.HAM])
+def test_while_one_label_was_never_trained_only_logistic_regression_has_clues(only: Label) -> None:
+    model = new_model()
+    teach(model, sample_of("buy", "now"), only)
+
+    told = explain(model, sample_of("buy", "now"))
+    assert {one.name for one in told.classifiers if one.clues} == {"logistic"}
+
+    other = Label.HAM if only is Label.SPAM else Label.SPAM
+    teach(model, sample_of("dear"), other)
+    told = explain(model, sample_of("buy", "now"))
+    assert {one.name for one in told.classifiers if one.clues} >= {"graham", "multinomial"}
