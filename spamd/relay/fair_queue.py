@@ -1,13 +1,12 @@
-"""Whose turn it is: what one client may do at once is small, however much it has sent.
+"""A fair queue of sessions: what one client may do at once is small, however much it has sent.
 
-The event loop is fair to sockets, not to people: a session with ten thousand commands in its buffer
-would work through all of them before anybody else is asked, and fifty of them one after the other.
-So a session does a little for itself, and for more it takes *turns* (a few commands, a block of a
-message, the beginning of a session, a message to be judged). In one round of the loop only
-`TURNS_PER_ROUND` turns are taken, so that a round stays short whoever wants what; networks come by
-turns, and the connections of one network by turns.
+The event loop is fair to sockets, not to clients: a session with ten thousand commands in its
+buffer would carry out all of them before any other session runs. So a session does a little at
+once, and for more it takes *turns* (a few commands, a block of a message, the beginning of a
+session, a message to be judged). In one round of the loop only `TURNS_PER_ROUND` turns are taken,
+so that a round stays short; networks come round-robin, and so do the connections of one network.
 
-Nobody waits while there is no crowd: a turn that is free is taken at once.
+A turn that is free is taken at once.
 """
 
 import asyncio

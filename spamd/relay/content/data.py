@@ -1,4 +1,4 @@
-r"""From network blocks to the message: the end of DATA, dot-stuffing, size and bare newlines.
+r"""From network blocks to a spooled message: the end of DATA, dot-stuffing, size and bare newlines.
 
 Only CRLF.CRLF ends DATA (RFC 5321 §4.1.1.4); every other mixture of CR, LF, dot and NUL is content.
 Blocks are searched and counted whole, not line by line: 100 KB cost about 0.2 ms instead of 2 ms,

@@ -1,12 +1,12 @@
-"""How long a client may talk without bringing mail.
+"""Limits on what a client may send without bringing a message.
 
 Every command counts, not every pause: a client that sends a thousand of them in one piece costs as
-much as one that sends them one by one. Those that bring a mail nearer (MAIL and RCPT that are
-answered, chunks of some size) are taken off again, and a mail that comes wipes everything but
-wrong commands away.
+much as one that sends them one by one. Commands that a message needs (MAIL and RCPT that are
+answered, chunks of some size) are not counted, and a message resets all counts but that of wrong
+commands.
 
-Who goes on without mail is served slower and slower before it is sent away: work that is put off
-costs nobody anything. The same for whoever comes again and again without mail (`RecentClients`).
+A client that goes on without a message is delayed more and more before it is disconnected. So is
+one that connects again and again without a message (`RecentClients`).
 """
 
 from math import exp

@@ -1,12 +1,11 @@
-"""A complete message: judged, marked, handed on, answered for. The heart of the relay.
+"""A complete message: judged, marked, delivered to the next hop, answered for.
 
     message → inspector → report → reject, or our fields on top → next hop → its reply
 
-Whatever goes wrong before the next hop is asked costs only this message: it is answered by the
-table of `replies.py` and the next hop's transaction is reset. From the moment it is asked
-(`committing`) the client's going away no longer stops us, so that the outcome is known. The client
-is told 250 only when the next hop said so; an unknown outcome is 451: a repeat is possible, a loss
-is not (RFC 1047).
+A fault before DATA is sent to the next hop costs only this message: it is answered by the table of
+`replies.py` and the next hop's transaction is reset. From DATA on (`committing`) the loss of the
+client no longer stops the delivery, so that the outcome is known. The client reads 250 only when
+the next hop said so; an unknown outcome is 451: a repeat is possible, a loss is not (RFC 1047).
 """
 
 import asyncio
@@ -46,7 +45,7 @@ _MIXED = reply(451, "4.3.0 Not all recipients could be served, please try again 
 
 
 class Delivery:
-    """The way of one message from the client to the next hop.
+    """One message on its way from the client to the next hop.
 
     Args:
         context: what all sessions share.
@@ -55,7 +54,7 @@ class Delivery:
         time_limit: for the inspection.
 
     Attributes:
-        committing: the next hop has been asked, so the outcome must be known.
+        committing: DATA is sent to the next hop, so the outcome must be known.
     """
 
     def __init__(
