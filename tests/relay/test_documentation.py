@@ -54,11 +54,17 @@ ROWS = [
     *(f"t{number:02}" for number in range(1, 15)),
     *(f"l{number:02}" for number in range(1, 7)),
 ]
-NAMES = " ".join(
+FUNCTIONS = [
     name
     for path in (ROOT / "tests").rglob("test_*.py")
     for name in re.findall(r"def (test_\w+)", path.read_text("utf-8"))
-)
+]
+DIALOGS = [
+    f"test_{name}"
+    for path in (ROOT / "tests" / "relay" / "dialogs").glob("*.txt")
+    for name in re.findall(r"^== (\w+)", path.read_text("utf-8"), re.MULTILINE)
+]
+NAMES = " ".join([*FUNCTIONS, *DIALOGS])
 
 
 @pytest.mark.parametrize("row", ROWS)

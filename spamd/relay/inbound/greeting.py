@@ -12,7 +12,7 @@ from spamd.message.envelope import Client
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.transport import Transport
 from spamd.relay.outbound.router import NextHopSession
-from spamd.relay.smtp.capabilities import OwnExtensions, offer
+from spamd.relay.smtp.capabilities import ehlo_reply
 from spamd.relay.smtp.client_identity import named_client, parse_attributes
 from spamd.relay.smtp.replies import LoopsBack, NextHopLost, Reply, reply
 from spamd.relay.urls import Listener
@@ -78,20 +78,20 @@ class Greeting:
         self.helo = None
         self.close_next_hop()
 
-    def ehlo_reply(self) -> Reply:
+    def hello_reply(self) -> Reply:
         """Return the reply to EHLO, HELO or LHLO that the next hop has accepted."""
         context = self._context
         if not self.extended:
             return reply(250, context.hostname)
-        ours = OwnExtensions(
-            hostname=context.hostname,
-            max_message_bytes=context.relay.max_message_bytes,
-            starttls=context.tls_context is not None,
-            encrypted=self._transport.encrypted,
-            auth=context.next_hop.auth,
+        lines = ehlo_reply(
+            context.hostname,
+            self.next_hop.capabilities or {} if self.next_hop else {},
+            context.relay.max_message_bytes,
+            starttls=context.tls_context is not None and not self._transport.encrypted,
+            auth=context.next_hop.auth and self._transport.encrypted,
             trusted=self.trusted,
         )
-        return Reply(250, offer(ours, self.next_hop.capabilities or {} if self.next_hop else {}))
+        return Reply(250, lines)
 
     def named(self, argument: str | None) -> Mapping[bytes, bytes] | None:
         """Return what XCLIENT or XFORWARD says; None when it makes no sense."""

@@ -54,7 +54,13 @@ class Session:
         self._context = context
         self._listener = listener
         self._limits = ClientLimits(context.relay, asyncio.get_running_loop().time())
-        self.transport = Transport(context, self._limits, self)
+        self.transport = Transport(
+            context,
+            self._limits,
+            connected=self._connected,
+            lost=self._lost,
+            busy=lambda: self.transaction.open,
+        )
         self.greeting = Greeting(context, listener, self.transport)
         self.transaction = Transaction(
             context, listener, self.transport, self.greeting, self._limits
@@ -65,7 +71,7 @@ class Session:
 
     # From the connection to its end
 
-    def connected(self, peer: object) -> None:
+    def _connected(self, peer: object) -> None:
         """Let the client in or send it away."""
         context, greeting = self._context, self.greeting
         if isinstance(peer, tuple):
@@ -80,15 +86,10 @@ class Session:
         self.transport.network = network_of(slot)
         self._task = context.spawn(self, self._run())
 
-    def lost(self) -> None:
+    def _lost(self) -> None:
         """End the session, unless a message is being delivered."""
         if self._task is not None and not self.transaction.committing:
             self._task.cancel()
-
-    @property
-    def busy(self) -> bool:
-        """Tell whether a transaction is under way."""
-        return self.transaction.open
 
     async def _run(self) -> None:
         transport = self.transport
@@ -216,7 +217,7 @@ class Session:
         greeting.helo, greeting.extended = helo, extended
         answer = await greeting.greet_next_hop()
         if answer.accepted:
-            answer = greeting.ehlo_reply()
+            answer = greeting.hello_reply()
         else:
             greeting.helo = None
         self.transport.reply(answer)
@@ -268,7 +269,7 @@ class Session:
         if not allowed or next_hop is None or not offered or b"AUTH" not in offered:
             transport.reply(_NOT_OFFERED)
             return
-        if greeting.logged_in or self.busy:
+        if greeting.logged_in or self.transaction.open:
             transport.reply(reply(503, "5.5.1 Not now"))
             return
         line = b"AUTH " + (argument or "").encode("utf-8", "surrogateescape")
@@ -309,7 +310,7 @@ class Session:
         """Return what a trusted client says of another, or why it may not."""
         if not self.greeting.trusted:
             return _FORBIDDEN
-        if self.busy:
+        if self.transaction.open:
             return TRANSACTION_OPEN
         return self.greeting.named(argument) or SYNTAX
 

@@ -9,7 +9,7 @@ carried out by turns with the others (`fair_queue.py`).
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from spamd.errors import SpamdError
 from spamd.relay.deadlines import Deadline
@@ -35,22 +35,15 @@ COALESCED_REPLIES = 500
 """Replies kept back at most while further commands are waiting: 20 KB."""
 
 
-class Owner(Protocol):
-    """Whom a transport tells of its connection: the session."""
-
-    @property
-    def busy(self) -> bool:
-        """Tell whether a transaction is under way."""
-
-    def connected(self, peer: object) -> None:
-        """Let the client in or send it away; `peer` is the address as asyncio has it."""
-
-    def lost(self) -> None:
-        """End the session."""
-
-
 class Transport(asyncio.Protocol):
     """Reads from one client and writes to it.
+
+    Args:
+        context: what all sessions share.
+        limits: on what the client sends without a message.
+        connected: is called with the client's address, as asyncio has it.
+        lost: is called when the connection has ended.
+        busy: tells whether a transaction is under way.
 
     Attributes:
         connection: asyncio's transport; None once the client has gone.
@@ -61,7 +54,15 @@ class Transport(asyncio.Protocol):
 
     data_received: Any  # straight into the buffer
 
-    def __init__(self, context: RelayContext, limits: ClientLimits, owner: Owner) -> None:
+    def __init__(
+        self,
+        context: RelayContext,
+        limits: ClientLimits,
+        *,
+        connected: Callable[[object], None],
+        lost: Callable[[], None],
+        busy: Callable[[], bool],
+    ) -> None:
         self.loop = loop = asyncio.get_running_loop()
         self.connection: asyncio.Transport | None = None
         self.buffer = LineBuffer(loop, self._take_turn)
@@ -72,7 +73,9 @@ class Transport(asyncio.Protocol):
         self.greeted = False
         self._context = context
         self._limits = limits
-        self._owner = owner
+        self._connected = connected
+        self._lost = lost
+        self._busy = busy
         self._unsent: list[bytes] = []
         self._writable: asyncio.Future[None] | None = None
         self._commands = 0  # of this turn
@@ -84,7 +87,7 @@ class Transport(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Tell the session."""
         self._attach(cast("asyncio.Transport", transport))
-        self._owner.connected(transport.get_extra_info("peername"))
+        self._connected(transport.get_extra_info("peername"))
 
     def eof_received(self) -> bool:
         """Let what the client sent before be answered; TLS can't stay half open."""
@@ -99,7 +102,7 @@ class Transport(asyncio.Protocol):
         self.deadline.stop()
         self.buffer.feed_eof()
         self.resume_writing()
-        self._owner.lost()
+        self._lost()
 
     def pause_writing(self) -> None:
         """Note that the client takes less than we send."""
@@ -155,7 +158,7 @@ class Transport(asyncio.Protocol):
         buffer = self.buffer
         if self._unsent:
             await self.flush()
-        if self._context.draining and not self._owner.busy and not buffer.has_line:
+        if self._context.draining and not self._busy() and not buffer.has_line:
             raise ShuttingDown
         self._commands = 0
         self.deadline.set(min(self._context.relay.command_timeout_s, left_s))
@@ -169,7 +172,7 @@ class Transport(asyncio.Protocol):
         if self._unsent:
             self._send()
         await asyncio.sleep(seconds)
-        if self._context.draining and not self._owner.busy:
+        if self._context.draining and not self._busy():
             raise ShuttingDown
 
     def message_received(self) -> None:
@@ -242,7 +245,7 @@ class Transport(asyncio.Protocol):
 
     def stop(self) -> None:
         """End the session if only the client's next command is waited for."""
-        if not self._owner.busy and self.buffer.waiting:
+        if not self._busy() and self.buffer.waiting:
             self.close_with(ShuttingDown())
 
     def close_with(self, error: SpamdError) -> None:

@@ -6,7 +6,6 @@ could not keep its promise.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from spamd.relay.smtp.replies import Reply
 
@@ -38,18 +37,6 @@ def parse_capabilities(reply: Reply) -> Capabilities:
     return offered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnExtensions:
-    """What this session can offer of its own."""
-
-    hostname: str
-    max_message_bytes: int
-    starttls: bool
-    encrypted: bool
-    auth: bool
-    trusted: bool
-
-
 def size_limit(ours: int, theirs: Capabilities) -> int:
     """Return the largest message that both sides take, our fields included."""
     parameter = theirs.get(b"SIZE", b"")
@@ -58,20 +45,32 @@ def size_limit(ours: int, theirs: Capabilities) -> int:
     return min(ours, limit or ours)
 
 
-def offer(ours: OwnExtensions, theirs: Capabilities) -> bytes:
-    """Return our reply to EHLO or LHLO, all lines."""
-    size = max(1, size_limit(ours.max_message_bytes, theirs) - FIELDS_BYTES)
-    lines = [ours.hostname.encode("ascii", "replace"), b"PIPELINING", b"SIZE %d" % size]
+def ehlo_reply(
+    hostname: str,
+    theirs: Capabilities,
+    max_message_bytes: int,
+    *,
+    starttls: bool,
+    auth: bool,
+    trusted: bool,
+) -> bytes:
+    """Return our reply to EHLO or LHLO, all lines.
+
+    theirs    what the next hop offers          starttls, auth  whether these are possible now
+    trusted   the client may name another one
+    """
+    size = max(1, size_limit(max_message_bytes, theirs) - FIELDS_BYTES)
+    lines = [hostname.encode("ascii", "replace"), b"PIPELINING", b"SIZE %d" % size]
     for keyword in PASSED_ON:
         if keyword in theirs:
             parameters = theirs[keyword]
             lines.append(keyword + b" " + parameters if parameters else keyword)
     lines.append(b"CHUNKING")
-    if ours.starttls and not ours.encrypted:
+    if starttls:
         lines.append(b"STARTTLS")
-    if ours.auth and ours.encrypted and b"AUTH" in theirs:
+    if auth and b"AUTH" in theirs:
         lines.append(b"AUTH " + theirs[b"AUTH"])
-    if ours.trusted:
+    if trusted:
         lines.append(b"XCLIENT NAME ADDR PORT PROTO HELO LOGIN")
         lines.append(b"XFORWARD NAME ADDR PORT PROTO HELO IDENT SOURCE")
     last = lines.pop()
