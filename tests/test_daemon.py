@@ -20,7 +20,7 @@ from spamd.relay.sockets import open_sockets
 from spamd.relay.urls import Listener
 from spamd.supervisor import EXIT_CONFIG, Supervisor, notify
 from tests.fakes import FakeObserver
-from tests.relay.peers import LETTER, WAIT_S, ScriptedNextHop, Talk
+from tests.relay.peers import MESSAGE, WAIT_S, ScriptedNextHop, Talk
 from tests.waiting import until
 
 
@@ -117,7 +117,7 @@ async def test_sighup_replaces_workers_and_their_sessions_go_on() -> None:
         await talk.begin()
         os.kill(os.getpid(), signal.SIGHUP)
         await until(lambda: not before & set(running.supervisor.processes))
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         assert (await talk.reply()).startswith(b"250 ")
         await talk.close()
         talk = await Talk.to(running.port)

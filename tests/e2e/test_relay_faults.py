@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from tests.e2e.relay_daemon import Spamd
-from tests.relay.ledger import Clients, FaultyNextHop, agree
+from tests.relay.faulty_next_hop import Clients, FaultyNextHop, agree
 from tests.test_daemon import supervised
 
 MAILS = 10_000

@@ -10,8 +10,8 @@ from statistics import quantiles
 import pytest
 
 from tests.memory import forget_peak, peak_bytes
-from tests.relay.ledger import Clients, FaultyNextHop, agree
-from tests.relay.peers import LETTER, ScriptedNextHop, Talk
+from tests.relay.faulty_next_hop import Clients, FaultyNextHop, agree
+from tests.relay.peers import MESSAGE, ScriptedNextHop, Talk
 from tests.test_daemon import Running, supervised
 from tests.waiting import until
 
@@ -99,7 +99,7 @@ async def test_a_thousand_recipients_and_not_one_more(hop: ScriptedNextHop) -> N
         assert {answer[:3] for answer in answers[:1000]} == {b"250"}
         assert answers[1000].startswith(b"452 4.5.3 ")
         assert (await talk.say(b"DATA")).startswith(b"354")
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         assert (await talk.reply()).startswith(b"250 ")
         assert len(hop.envelopes[0][1]) == 1000
         await talk.close()

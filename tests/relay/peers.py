@@ -24,7 +24,7 @@ WAIT_S = 10.0
 QUEUED = b"250 2.0.0 queued as ABC123\r\n"
 """The next hop's reply to a message, unless it is told another."""
 
-LETTER = b"From: a@x.test\r\nSubject: hello\r\n\r\nSome words.\r\n"
+MESSAGE = b"From: a@x.test\r\nSubject: hello\r\n\r\nSome words.\r\n"
 FULL = [b"PIPELINING", b"SIZE 20000000", b"8BITMIME", b"SMTPUTF8", b"DSN", b"ENHANCEDSTATUSCODES"]
 
 
@@ -245,7 +245,7 @@ class Talk:
             assert (await self.say(b"RCPT TO:" + recipient)).startswith(b"250")
         assert (await self.say(b"DATA")).startswith(b"354")
 
-    async def deliver(self, wire: bytes = LETTER, **envelope: object) -> bytes:
+    async def deliver(self, wire: bytes = MESSAGE, **envelope: object) -> bytes:
         """Send one message in wire form and return the final reply."""
         await self.begin(**envelope)  # type: ignore[arg-type]  # begin's own arguments
         await self.send(wire + b".\r\n")

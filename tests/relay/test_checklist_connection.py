@@ -7,7 +7,7 @@ import pytest
 
 from spamd.relay.options import OnFault, RelayOptions
 from tests.fakes import FakeInspector
-from tests.relay.peers import LETTER, QUEUED, WAIT_S, Do, ScriptedNextHop, Talk, relay
+from tests.relay.peers import MESSAGE, QUEUED, WAIT_S, Do, ScriptedNextHop, Talk, relay
 from tests.servers.base import free_port
 
 
@@ -87,18 +87,18 @@ async def test_smtp_c10_a_client_that_vanishes_during_the_verdict_leaves_no_mess
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=inspector) as running:
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         await inspector.begun.wait()
         talk.reset()
         await hop.until(lambda: hop.open == 0)
         assert hop.messages == []
 
 
-async def test_smtp_c10_a_client_that_vanishes_while_we_hand_on_changes_nothing() -> None:
+async def test_smtp_c10_a_client_that_vanishes_during_delivery_changes_nothing() -> None:
     async with ScriptedNextHop(answers={".": Do.NOTHING}) as hop, relay(hop.url) as running:
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         await hop.until(lambda: len(hop.messages) == 1)
         talk.reset()
         assert hop.open == 1
@@ -114,7 +114,7 @@ async def test_smtp_c11_a_client_that_half_closes_gets_all_replies() -> None:
         talk = await running.talk()
         await talk.send(
             b"EHLO c.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\n"
-            + LETTER
+            + MESSAGE
             + b".\r\nQUIT\r\n"
         )
         talk.writer.write_eof()
@@ -129,7 +129,7 @@ async def test_smtp_c12_stopping_tells_idle_sessions_and_finishes_busy_ones() ->
         idle, busy = await running.talk(), await running.talk()
         await idle.say(b"EHLO c.test")
         await busy.begin()
-        await busy.send(LETTER + b".\r\n")
+        await busy.send(MESSAGE + b".\r\n")
         await inspector.begun.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(running.relay.stop(WAIT_S))
@@ -144,12 +144,12 @@ async def test_smtp_c12_stopping_tells_idle_sessions_and_finishes_busy_ones() ->
             await Talk.to(running.port)
 
 
-async def test_smtp_c12_what_does_not_finish_in_time_is_cut_and_not_handed_on() -> None:
+async def test_smtp_c12_what_does_not_finish_in_time_is_cut_and_not_delivered() -> None:
     inspector = FakeInspector(gate=asyncio.Event())
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=inspector) as running:
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         await inspector.begun.wait()
         await running.relay.stop(0.05)
         assert b"250" not in await talk.rest()
@@ -258,9 +258,9 @@ async def test_smtp_c17_a_full_disk_is_452_and_nothing_is_sent() -> None:
     ):
         first, second = await running.talk(), await running.talk()
         await first.begin()
-        await first.send(LETTER + b"x" * 1500 + b"\r\n")
+        await first.send(MESSAGE + b"x" * 1500 + b"\r\n")
         await second.begin()
-        await second.send(LETTER + b"x" * 1500 + b"\r\n.\r\n")
+        await second.send(MESSAGE + b"x" * 1500 + b"\r\n.\r\n")
         assert (await second.reply()).startswith(b"452 4.3.1 ")
         assert [event for event, _ in running.observer.faults] == ["message.failed"]
         await first.send(b".\r\n")

@@ -10,7 +10,7 @@ from spamd.errors import StorageUnavailable
 from spamd.relay.options import BareNewlines, OnFault, Received
 from tests.fakes import REJECT, SPAM, FakeInspector
 from tests.memory import peak_bytes, settled_bytes
-from tests.relay.peers import LETTER, QUEUED, Do, ScriptedNextHop, Talk, relay
+from tests.relay.peers import MESSAGE, QUEUED, Do, ScriptedNextHop, Talk, relay
 
 SECOND = b"MAIL FROM:<evil@x.test>\r\nRCPT TO:<victim@y.test>\r\nDATA\r\nSubject: smuggled\r\n"
 
@@ -30,7 +30,7 @@ async def test_smtp_d01_the_next_hops_final_reply_and_the_message_arrive_unchang
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         talk = await running.talk()
         assert await talk.deliver() == QUEUED
-        assert below_our_fields(hop.messages[0]) == LETTER
+        assert below_our_fields(hop.messages[0]) == MESSAGE
 
 
 async def test_smtp_d01_data_is_sent_only_after_the_verdict() -> None:
@@ -38,7 +38,7 @@ async def test_smtp_d01_data_is_sent_only_after_the_verdict() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=inspector) as running:
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         await inspector.begun.wait()
         assert hop.verbs == ["EHLO", "MAIL", "RCPT"]
         assert inspector.gate is not None
@@ -51,7 +51,7 @@ async def test_smtp_d01_data_is_sent_only_after_the_verdict() -> None:
 async def test_smtp_d04_a_next_hop_that_dies_in_the_body_is_451(octets: int) -> None:
     async with ScriptedNextHop(drop_in_body_after=octets) as hop, relay(hop.url) as running:
         talk = await running.talk()
-        answer = await talk.deliver(LETTER + b"\r\n" * 5_000_000)
+        answer = await talk.deliver(MESSAGE + b"\r\n" * 5_000_000)
         assert answer.startswith(b"451 4.4.2 ")
         assert hop.messages == []
 
@@ -123,7 +123,7 @@ async def test_smtp_d06_a_verdict_slower_than_the_idle_timeout_is_no_cut() -> No
     ):
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         await inspector.begun.wait()
         assert inspector.gate is not None
         asyncio.get_running_loop().call_later(0.5, inspector.gate.set)
@@ -152,7 +152,7 @@ async def test_smtp_d07_only_crlf_dot_crlf_ends_data(end: bytes, mode: BareNewli
     async with ScriptedNextHop() as hop, relay(hop.url, bare_newline=mode) as running:
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER + end.removeprefix(b"\r\n") + SECOND + b"\r\n.\r\n")
+        await talk.send(MESSAGE + end.removeprefix(b"\r\n") + SECOND + b"\r\n.\r\n")
         await talk.reply()
         assert (await talk.say(b"NOOP")).startswith(b"250 ")
         assert len(hop.envelopes) <= 1
@@ -275,7 +275,7 @@ async def test_smtp_d15_a_client_that_pauses_too_long_is_421() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, data_timeout_s=0.2) as running:
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER)
+        await talk.send(MESSAGE)
         assert (await talk.reply()).startswith(b"421 4.4.2 ")
         await hop.until(lambda: hop.open == 0)
         assert hop.messages == []
@@ -462,8 +462,8 @@ async def test_smtp_d21_a_routing_loop_is_554() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         talk = await running.talk()
         hops = b"Received: from a by b;\r\n\tnow\r\n"
-        assert (await talk.deliver(hops * 99 + LETTER)).startswith(b"250 ")
-        assert (await talk.deliver(hops * 100 + LETTER, hello=b"")).startswith(b"554 5.4.6 ")
+        assert (await talk.deliver(hops * 99 + MESSAGE)).startswith(b"250 ")
+        assert (await talk.deliver(hops * 100 + MESSAGE, hello=b"")).startswith(b"554 5.4.6 ")
         assert hop.verbs[-1] == "RSET"
 
 
@@ -538,7 +538,7 @@ async def test_smtp_d24_the_next_hop_is_kept_awake() -> None:
         talk = await running.talk()
         await talk.begin()
         await hop.until(lambda: hop.verbs.count("NOOP") >= 2)
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         await inspector.begun.wait()
         await hop.until(lambda: hop.verbs.count("NOOP") >= 4)
         assert inspector.gate is not None
@@ -569,7 +569,7 @@ async def test_smtp_d24_a_next_hop_that_drops_all_the_same_is_451() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=inspector) as running:
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         await inspector.begun.wait()
         for writer in hop.writers:
             writer.close()
@@ -588,7 +588,7 @@ async def test_smtp_d24_nothing_comes_between_data_and_the_final_dot() -> None:
         talk = await running.talk()
         await talk.begin()
         await hop.until(lambda: "NOOP" in hop.verbs)
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         await hop.until(lambda: "DATA" in hop.verbs)
         await asyncio.sleep(0.05)
         assert hop.verbs[-1] == "DATA"

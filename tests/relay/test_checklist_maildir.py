@@ -8,7 +8,7 @@ import pytest
 
 from spamd.report import ScanReport
 from tests.fakes import HAM, REJECT, SPAM, FakeInspector
-from tests.relay.peers import LETTER, Talk, relay
+from tests.relay.peers import MESSAGE, Talk, relay
 
 
 def files(folder: Path) -> list[Path]:
@@ -19,13 +19,13 @@ async def test_smtp_l01_a_delivered_mail_is_complete_and_has_lf_line_ends(tmp_pa
     mail = tmp_path / "mail"
     async with relay(f"maildir://{mail}") as running:
         talk = await running.talk()
-        answer = await talk.deliver(LETTER + b"..dot\r\n", sender=b"<Ann@x.test>")
+        answer = await talk.deliver(MESSAGE + b"..dot\r\n", sender=b"<Ann@x.test>")
         (path,) = files(mail)
         assert answer == b"250 2.0.0 %s\r\n" % path.name.encode()
         assert path.parent == mail / "new"
         text = path.read_bytes()
         assert text.startswith(b"Return-Path: <Ann@x.test>\nReceived: from client.test ")
-        assert text.endswith(b"X-Spam-Id: fake-id\n" + LETTER.replace(b"\r\n", b"\n") + b".dot\n")
+        assert text.endswith(b"X-Spam-Id: fake-id\n" + MESSAGE.replace(b"\r\n", b"\n") + b".dot\n")
         assert b"\r" not in text
         assert list((mail / "tmp").iterdir()) == []
 
@@ -33,7 +33,7 @@ async def test_smtp_l01_a_delivered_mail_is_complete_and_has_lf_line_ends(tmp_pa
 async def test_smtp_l01_and_d23_an_mbox_line_stands_before_return_path(tmp_path: Path) -> None:
     top = b"From a@x.test Mon Jan  1 00:00:00 2024\r\n"
     async with relay(f"maildir://{tmp_path}/mail") as running:
-        assert (await (await running.talk()).deliver(top + LETTER)).startswith(b"250 ")
+        assert (await (await running.talk()).deliver(top + MESSAGE)).startswith(b"250 ")
         (path,) = files(tmp_path)
         text = path.read_bytes()
         assert text.startswith(top.replace(b"\r\n", b"\n") + b"Return-Path: <a@x.test>\nReceived: ")
@@ -41,11 +41,11 @@ async def test_smtp_l01_and_d23_an_mbox_line_stands_before_return_path(tmp_path:
 
 async def test_g8_an_indented_line_stands_behind_our_fields(tmp_path: Path) -> None:
     async with relay(f"maildir://{tmp_path}/mail") as running:
-        assert (await (await running.talk()).deliver(b" top\r\n" + LETTER)).startswith(b"250 ")
+        assert (await (await running.talk()).deliver(b" top\r\n" + MESSAGE)).startswith(b"250 ")
         (path,) = files(tmp_path)
         text = path.read_bytes()
         assert text.startswith(b"Return-Path: <a@x.test>\nReceived: ")
-        assert b"\nX-Front:\n top\n" + LETTER.replace(b"\r\n", b"\n") in text
+        assert b"\nX-Front:\n top\n" + MESSAGE.replace(b"\r\n", b"\n") in text
 
 
 async def test_smtp_l01_a_large_mail_goes_over_the_disk_unchanged(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_smtp_l02_a_disk_that_refuses_is_452_and_nothing_is_left(
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", full)
-            await talk.send(LETTER + b".\r\n")
+            await talk.send(MESSAGE + b".\r\n")
             assert (await talk.reply()).startswith(b"452 4.3.1 ")
         ((event, fault),) = running.observer.faults
         assert (event, type(fault.__cause__)) == ("message.failed", OSError)
@@ -148,7 +148,7 @@ def everything(folder: Path) -> list[Path]:
 
 async def to_several(talk: Talk, hello: bytes, *recipients: bytes) -> None:
     await talk.begin(hello=hello, recipients=recipients)
-    await talk.send(LETTER + b".\r\n")
+    await talk.send(MESSAGE + b".\r\n")
 
 
 async def test_one_maildir_gets_one_copy_whatever_the_recipients(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ async def test_smtp_l05_unknown_recipients_are_refused_when_none_are_made(tmp_pa
         assert (await talk.say(b"RCPT TO:<other@y.test>")).startswith(b"550 5.1.1 ")
         assert (await talk.say(b"RCPT TO:<Known@y.test>")).startswith(b"250 ")
         assert (await talk.say(b"DATA")).startswith(b"354")
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         assert (await talk.reply()).startswith(b"250 ")
 
 
@@ -340,6 +340,6 @@ async def test_k15_no_folder_is_made_for_a_recipient_who_has_none(
         assert everything(tmp_path) == before
         assert (await talk.say(b"RCPT TO:<Ann@Y.test>")).startswith(b"250 ")
         assert (await talk.say(b"DATA")).startswith(b"354")
-        assert (await talk.say(LETTER + b".")).startswith(b"250 ")
+        assert (await talk.say(MESSAGE + b".")).startswith(b"250 ")
         (path,) = files(root)
         assert (root / owner) in path.parents

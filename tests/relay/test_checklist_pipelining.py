@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spamd.relay.options import BareNewlines
-from tests.relay.peers import LETTER, QUEUED, Answer, Running, ScriptedNextHop, Talk, relay
+from tests.relay.peers import MESSAGE, QUEUED, Answer, Running, ScriptedNextHop, Talk, relay
 from tests.relay.test_checklist_data import below_our_fields, drip_into
 
 ENVELOPE = (
@@ -57,8 +57,8 @@ async def envelope_of(running: Running) -> Talk:
 
 
 CHUNKS = [
-    ([LETTER], LETTER),
-    ([LETTER, b""], LETTER),
+    ([MESSAGE], MESSAGE),
+    ([MESSAGE, b""], MESSAGE),
     ([b"Subject: x\r\n\r\n.dot\r\n", b".second\r\n", b"..\r\n"],
      b"Subject: x\r\n\r\n..dot\r\n..second\r\n...\r\n"),
     ([b"Subject: x\r\n\r\nend\r\n.\r\nof data\r\n"], b"Subject: x\r\n\r\nend\r\n..\r\nof data\r\n"),

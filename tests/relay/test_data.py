@@ -1,4 +1,4 @@
-"""From blocks to the letter: any chunking gives the same, and no content escapes."""
+"""From blocks to the message: any chunking gives the same, and no content escapes."""
 
 import re
 from collections.abc import Iterator
@@ -56,11 +56,11 @@ async def test_data_ends_at_the_first_crlf_dot_crlf_however_it_is_cut(
             left += block
     assert rest is not None
     assert rest + left == (b"\r\n" + stream)[found + 5 :]
-    letter = reader.message
-    await letter.settled()
-    stored = b"".join(letter.blocks())
+    message = reader.message
+    await message.settled()
+    stored = b"".join(message.blocks())
     assert stored == stream[:found]
-    assert letter.dotted or unstuffed(stored) == stored
+    assert message.dotted or unstuffed(stored) == stored
     assert reader.holds_bare_newlines == (re.search(rb"\r(?!\n)|(?<!\r)\n", stored) is not None)
     reader.close()
 
@@ -131,22 +131,22 @@ async def test_chunks_become_the_same_message_however_they_are_cut(
 
 
 @given(body=SIGNS)
-async def test_a_letter_gives_back_all_it_took(body: bytes) -> None:
+async def test_a_message_gives_back_all_it_took(body: bytes) -> None:
     shared = budget()
     reader = DataReader(shared.share(""), 10_000)
     reader.feed(body + END_OF_DATA)
     try:
-        letter = await reader.finish(BareNewlines.NORMALIZE)
-        stored = b"".join(letter.blocks())
-        assert letter.dotted or unstuffed(stored) == stored
-        letter.close()
+        message = await reader.finish(BareNewlines.NORMALIZE)
+        stored = b"".join(message.blocks())
+        assert message.dotted or unstuffed(stored) == stored
+        message.close()
     finally:
         reader.close()
     assert shared == budget()
 
 
 @pytest.mark.parametrize("size", [101, 200, 5000])
-async def test_a_letter_too_large_gives_back_all_it_took(size: int) -> None:
+async def test_a_message_too_large_gives_back_all_it_took(size: int) -> None:
     shared = budget()
     reader = DataReader(shared.share(""), 100)
     reader.feed(b"x" * size + END_OF_DATA)

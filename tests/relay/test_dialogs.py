@@ -34,7 +34,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import HAM, REJECT, FakeInspector
-from tests.relay.peers import LETTER, QUEUED, Answer, Do, ScriptedNextHop, Talk, relay
+from tests.relay.peers import MESSAGE, QUEUED, Answer, Do, ScriptedNextHop, Talk, relay
 
 FOLDER = Path(__file__).parent / "dialogs"
 PEER_VERBS = {"banner": "", "message": "."}
@@ -46,7 +46,7 @@ MACROS = {
         *["C: MAIL FROM:<a@x.test>", "S: 250...", "C: RCPT TO:<b@y.test>", "S: 250..."],
         *["C: DATA", "S: 354...", "content", "S: " + QUEUED.decode().strip()],
     ],
-    "content": ["C> " + LETTER.decode().replace("\r\n", "\\r\\n") + ".\\r\\n"],
+    "content": ["C> " + MESSAGE.decode().replace("\r\n", "\\r\\n") + ".\\r\\n"],
 }
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-f]{2})|(.))")
 _REPEATED = re.compile(r"<(.)\*([0-9]+)>")

@@ -54,7 +54,7 @@ class Ticker:
             last = now
 
 
-class Door:
+class RunningRelay:
     """Takes mail as the daemon does."""
 
     def __init__(self, port: int, observer: FakeObserver) -> None:
@@ -88,7 +88,7 @@ class Door:
 
 
 @asynccontextmanager
-async def door(folder: Path) -> AsyncIterator[Door]:
+async def running_relay(folder: Path) -> AsyncIterator[RunningRelay]:
     extractor = Extractor(TokenizerOptions(), wait_s=PATIENT_S, work_s=PATIENT_S)
     scanner = Scanner(
         model=lambda: Model.empty(SCHEMA, BayesOptions()),
@@ -107,7 +107,7 @@ async def door(folder: Path) -> AsyncIterator[Door]:
             real_inspector=inspector,
             inspect_timeout_s=3 * PATIENT_S,
         ) as running:
-            yield Door(running.port, running.observer)
+            yield RunningRelay(running.port, running.observer)
     finally:
         await extractor.close()
 
@@ -133,19 +133,19 @@ LARGE = {
 
 @pytest.mark.parametrize("names", [sorted(SMALL)[start::4] for start in range(4)])
 async def test_g3_no_small_mail_holds_the_event_loop(names: list[str], tmp_path: Path) -> None:
-    async with door(tmp_path / "mail") as there:
+    async with running_relay(tmp_path / "mail") as there:
         gaps = {name: await there.longest_gap_s(wire(SMALL[name])) for name in names}
     assert {name: gap for name, gap in gaps.items() if gap >= GAP_S} == {}
 
 
 @pytest.mark.parametrize("name", sorted(LARGE))
 async def test_g3_no_large_mail_holds_the_event_loop(name: str, tmp_path: Path) -> None:
-    async with door(tmp_path / "mail") as there:
+    async with running_relay(tmp_path / "mail") as there:
         assert await there.longest_gap_s(wire(LARGE[name]())) < GAP_S
 
 
 async def test_g3_no_large_mail_holds_the_event_loop_or_goes_unscanned(tmp_path: Path) -> None:
-    async with door(tmp_path / "mail") as there:
+    async with running_relay(tmp_path / "mail") as there:
         gaps = {
             name: await there.longest_gap_s(wire(content))
             for name, content in hostile.of_parts(2_000_000)
@@ -157,7 +157,7 @@ async def test_g3_no_large_mail_holds_the_event_loop_or_goes_unscanned(tmp_path:
 async def test_g3_no_mail_of_the_hostile_corpus_holds_the_event_loop(
     hostile_corpus: Path, tmp_path: Path
 ) -> None:
-    async with door(tmp_path / "mail") as there:
+    async with running_relay(tmp_path / "mail") as there:
         gaps = {
             path.name: await there.longest_gap_s(wire(path.read_bytes()))
             for path in files(hostile_corpus)

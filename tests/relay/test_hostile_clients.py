@@ -15,7 +15,7 @@ from spamd.relay.inbound.transport import COMMANDS_PER_TURN, Transport
 from spamd.relay.options import RelayOptions
 from spamd.relay.smtp.replies import Reply
 from tests.fakes import FakeInspector
-from tests.relay.peers import LETTER, WAIT_S, Running, ScriptedNextHop, Talk, relay
+from tests.relay.peers import MESSAGE, WAIT_S, Running, ScriptedNextHop, Talk, relay
 
 HELLO = b"EHLO bad.test\r\n"
 MAIL = HELLO + b"MAIL FROM:<a@x.test>\r\n"
@@ -173,7 +173,7 @@ async def test_k1_a_list_with_many_dead_addresses_is_no_flood() -> None:
         answers = [await talk.reply() for _ in range(500)]
         assert sum(answer.startswith(b"250 ") for answer in answers) == 250
         assert (await talk.say(b"DATA")).startswith(b"354 ")
-        await talk.send(LETTER + b".\r\n")
+        await talk.send(MESSAGE + b".\r\n")
         assert (await talk.reply()).startswith(b"250 ")
 
 

@@ -93,13 +93,13 @@ def same(one: Features, other: Features) -> None:
 @pytest.mark.parametrize("limit", [1, 5, 6, 100, 101, 5_000])
 async def test_of_a_spooled_message_more_is_read_than_is_looked_at(limit: int) -> None:
     for content in (b"a\n" * 1_000, b".\n" * 1_000, b"\n" * 1_000, b"z" * 999 + b"\n"):
-        letter = SpooledMessage(
+        message = SpooledMessage(
             Budget(memory_bytes=0, spool_bytes=MIB, spool_above_bytes=0, directory="").share("")
         )
-        letter.append(wire(content))
-        await letter.settled()
-        text = start_of(letter, limit).replace(b"\r\n", b"\n")
-        letter.close()
+        message.append(wire(content))
+        await message.settled()
+        text = start_of(message, limit).replace(b"\r\n", b"\n")
+        message.close()
         assert content.startswith(text.removesuffix(b"\r"))
         assert len(text) > min(limit, len(content) - 1)
         assert len(text) <= 2 * limit + 3

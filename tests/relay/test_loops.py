@@ -55,11 +55,11 @@ OTHERS = [
 
 @pytest.mark.parametrize("listener", ["listen", "listen_lmtp"])
 @pytest.mark.parametrize("key", ["url", "fallback", "routes"])
-@pytest.mark.parametrize(("door", "host"), OURS)
-async def test_i8_a_next_hop_that_is_our_own_door_is_refused(
-    door: str, host: str, key: str, listener: str
+@pytest.mark.parametrize(("listening", "host"), OURS)
+async def test_i8_a_next_hop_that_is_our_own_listener_is_refused(
+    listening: str, host: str, key: str, listener: str
 ) -> None:
-    if "::" in door and not socket.has_ipv6:
+    if "::" in listening and not socket.has_ipv6:
         pytest.skip("no IPv6 here")
     url = f"smtp://{host}:2525"
     other = {"url": "smtp://192.0.2.1:25"}
@@ -69,16 +69,16 @@ async def test_i8_a_next_hop_that_is_our_own_door_is_refused(
         "routes": {**other, "routes": {"y.test": url}},
     }
     with pytest.raises(ConfigError, match=rf"next_hop\.{key}.* is where relay\.listen takes mail"):
-        built(settings[key], **{listener: (door,)})
+        built(settings[key], **{listener: (listening,)})
 
 
-@pytest.mark.parametrize(("door", "host"), OTHERS)
-async def test_i8_other_machines_and_doors_are_no_loop(door: str, host: str) -> None:
-    built({"url": f"smtp://{host}:2525"}, listen=(door,))
-    built({"url": "smtp://127.0.0.1:2526"}, listen=(door,))
+@pytest.mark.parametrize(("listening", "host"), OTHERS)
+async def test_i8_other_machines_and_listeners_are_no_loop(listening: str, host: str) -> None:
+    built({"url": f"smtp://{host}:2525"}, listen=(listening,))
+    built({"url": "smtp://127.0.0.1:2526"}, listen=(listening,))
 
 
-async def test_i8_our_own_name_behind_all_addresses_is_our_door() -> None:
+async def test_i8_our_own_name_behind_all_addresses_is_our_listener() -> None:
     try:
         socket.getaddrinfo(socket.gethostname(), 2525)
     except OSError:
@@ -87,7 +87,7 @@ async def test_i8_our_own_name_behind_all_addresses_is_our_door() -> None:
         built({"url": f"smtp://{socket.gethostname()}:2525"}, listen=("0.0.0.0:2525", "[::]:2525"))
 
 
-def test_i8_a_link_to_our_socket_is_our_door(tmp_path: Path) -> None:
+def test_i8_a_link_to_our_socket_is_our_listener(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "other").symlink_to(tmp_path / "real" / "lmtp")

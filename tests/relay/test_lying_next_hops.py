@@ -8,7 +8,7 @@ import pytest
 
 from spamd.errors import RemoteProtocolError
 from tests.fakes import FakeInspector
-from tests.relay.peers import LETTER, Running, ScriptedNextHop, relay
+from tests.relay.peers import MESSAGE, Running, ScriptedNextHop, relay
 
 HELLO = b"250-next.test\r\n250 PIPELINING\r\n"
 OK = b"250 2.0.0 ok\r\n"
@@ -92,10 +92,10 @@ async def instead_of_354(reader: asyncio.StreamReader, writer: asyncio.StreamWri
 EARLY = [before_anything, at_the_first_octets, and_goes, and_again_at_the_end, instead_of_354]
 
 
-async def refused(running: Running, letter: bytes) -> None:
+async def refused(running: Running, message: bytes) -> None:
     """Send a mail, which must be put off, and see that the next hop is to blame."""
     talk = await running.talk()
-    answer = await talk.deliver(letter)
+    answer = await talk.deliver(message)
     assert answer.startswith(b"451 4.3.0 ")
     assert await talk.rest() == b""  # the session at the next hop is gone, and so is ours
     await running.empty()
@@ -104,19 +104,19 @@ async def refused(running: Running, letter: bytes) -> None:
     assert isinstance(fault, RemoteProtocolError)
 
 
-@pytest.mark.parametrize("letter", [LETTER, MEDIUM, LARGE], ids=["small", "medium", "large"])
+@pytest.mark.parametrize("message", [MESSAGE, MEDIUM, LARGE], ids=["small", "medium", "large"])
 @pytest.mark.parametrize("script", EARLY)
 async def test_k14_a_message_answered_before_its_end_is_not_believed(
-    script: Script, letter: bytes
+    script: Script, message: bytes
 ) -> None:
     async with next_hop(script) as port, relay(f"smtp://127.0.0.1:{port}") as running:
-        await refused(running, letter)
+        await refused(running, message)
 
 
-@pytest.mark.parametrize("letter", [LETTER, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("message", [MESSAGE, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("early", [1, 2])
 async def test_k14_a_message_answered_before_its_end_is_not_believed_over_lmtp(
-    letter: bytes, early: int
+    message: bytes, early: int
 ) -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await up_to_data(reader, writer, 2)
@@ -128,7 +128,7 @@ async def test_k14_a_message_answered_before_its_end_is_not_believed_over_lmtp(
     async with next_hop(script) as port, relay(f"lmtp://127.0.0.1:{port}") as running:
         talk = await running.talk()
         await talk.begin(recipients=(b"<a@y.test>", b"<b@y.test>"))
-        await talk.send(letter + b".\r\n")
+        await talk.send(message + b".\r\n")
         assert (await talk.reply()).startswith(b"451 4.3.0 ")
 
 
@@ -174,7 +174,7 @@ async def test_k14_a_reply_that_answers_nothing_is_a_breach(verb: str, answer: b
         talk = await running.talk()
         said = b""
         script = [b"EHLO c.test", b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>", b"DATA"]
-        for line in [*script, LETTER + b"."]:
+        for line in [*script, MESSAGE + b"."]:
             said = await talk.say(line)
             if said[:1] not in b"23":
                 break

@@ -11,7 +11,7 @@ import pytest
 from spamd.errors import StorageUnavailable
 from spamd.sample import Label
 from tests.fakes import FakeInspector
-from tests.relay.peers import LETTER, Answer, Do, ScriptedNextHop, relay
+from tests.relay.peers import MESSAGE, Answer, Do, ScriptedNextHop, relay
 
 REPORTS = (b"<spam@y.test>",)
 
@@ -42,7 +42,7 @@ async def test_a_report_from_a_network_that_may_teach_is_learned_and_goes_no_fur
         answer = await (await running.talk()).deliver(recipients=REPORTS)
 
     assert answer == b"250 2.0.0 1 reported as spam, 1 learned\r\n"
-    assert handler.taken == [(LETTER, Label.SPAM, "127.0.0.1")]
+    assert handler.taken == [(MESSAGE, Label.SPAM, "127.0.0.1")]
     assert next_hop.envelopes == [(b"FROM:<>", [b"TO:<a@x.test>"])]  # the receipt
 
 
@@ -159,7 +159,7 @@ async def test_a_report_larger_than_what_is_judged_is_552() -> None:
         ScriptedNextHop() as hop,
         relay(hop.url, report_handler=handler, inspector=inspector, **OPEN) as running,
     ):
-        wire = LETTER + b"x" * 1000 + b"\r\n"
+        wire = MESSAGE + b"x" * 1000 + b"\r\n"
         answer = await (await running.talk()).deliver(wire, recipients=REPORTS)
         assert answer.startswith(b"552 5.3.4 ")
         assert handler.taken == []

@@ -10,7 +10,7 @@ from spamd.relay.content.data import BdatReader
 from spamd.relay.content.spool import Budget, SpooledMessage
 from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import MIB, RelayOptions
-from tests.relay.peers import LETTER, ScriptedNextHop, relay
+from tests.relay.peers import MESSAGE, ScriptedNextHop, relay
 
 
 def test_k13_one_network_has_no_more_places_than_its_share() -> None:
@@ -45,9 +45,9 @@ def test_k13_a_network_holds_its_share_of_memory_and_disk_and_no_more() -> None:
     )
     letters = [SpooledMessage(budget.share("192.0.2")) for _ in range(30)]
     held = 0
-    for letter in letters:
+    for message in letters:
         try:
-            letter.append(b"x" * 100)
+            message.append(b"x" * 100)
         except Exception:  # noqa: BLE001 - full
             break
         held += 100
@@ -55,10 +55,10 @@ def test_k13_a_network_holds_its_share_of_memory_and_disk_and_no_more() -> None:
     other = SpooledMessage(budget.share("198.51.100"))
     other.append(b"x" * 200)
     assert not other.spooled
-    for letter in (*letters, other):
-        letter.close()
+    for message in (*letters, other):
+        message.close()
     assert (budget.memory_bytes, budget.spool_bytes) == (1_000, 10_000)
-    del letters, letter, other
+    del letters, message, other
     assert len(budget._shares) == 0
 
 
@@ -70,9 +70,9 @@ def test_k13_a_share_holds_one_message_however_small_it_is() -> None:
         client_share=0.01,
         max_message_bytes=900,
     )
-    letter = SpooledMessage(budget.share("192.0.2"))
-    letter.append(b"x" * 900)
-    letter.close()
+    message = SpooledMessage(budget.share("192.0.2"))
+    message.append(b"x" * 900)
+    message.close()
 
 
 async def test_k13_one_network_does_not_fill_the_spool_of_the_others() -> None:
@@ -132,7 +132,7 @@ async def test_k13_the_log_says_when_fewer_connections_are_possible() -> None:
             assert running.observer.events == [
                 ("connections.limited", {"allowed": 100, "wanted": 1000})
             ]
-            assert (await (await running.talk()).deliver(LETTER)).startswith(b"250 ")
+            assert (await (await running.talk()).deliver(MESSAGE)).startswith(b"250 ")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

@@ -15,7 +15,7 @@ from spamd.relay.content.spool import BLOCK, Budget, SpooledMessage
 from spamd.relay.options import BareNewlines
 from spamd.report import ScanReport
 from tests.fakes import FakeInspector
-from tests.relay.peers import LETTER, ScriptedNextHop, relay
+from tests.relay.peers import MESSAGE, ScriptedNextHop, relay
 from tests.waiting import until
 
 MIB = 2**20
@@ -70,10 +70,10 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Watched]]:
     Watched.gate.set()
 
 
-@pytest.mark.parametrize("letter", [LARGE, BARE], ids=["as it should be", "bare newlines"])
+@pytest.mark.parametrize("message", [LARGE, BARE], ids=["as it should be", "bare newlines"])
 @pytest.mark.parametrize("way", ["DATA", "BDAT"])
 async def test_i7_the_event_loop_neither_writes_nor_reads_large_mail(
-    watched: type[Watched], letter: bytes, way: str
+    watched: type[Watched], message: bytes, way: str
 ) -> None:
     async with (
         ScriptedNextHop() as hop,
@@ -81,16 +81,16 @@ async def test_i7_the_event_loop_neither_writes_nor_reads_large_mail(
     ):
         talk, answer = await running.talk(), b""
         if way == "DATA":
-            answer = await talk.deliver(letter)
+            answer = await talk.deliver(message)
         else:
             await talk.say(b"EHLO c.test", b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>")
-            for at in range(0, len(letter), 700_000):
-                piece = letter[at : at + 700_000]
-                last = b" LAST" if at + 700_000 >= len(letter) else b""
+            for at in range(0, len(message), 700_000):
+                piece = message[at : at + 700_000]
+                last = b" LAST" if at + 700_000 >= len(message) else b""
                 await talk.send(b"BDAT %d%s\r\n" % (len(piece), last) + piece)
                 answer = await talk.reply()
         assert answer.startswith(b"250 ")
-        lines = letter.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+        lines = message.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
         sent = lines if way == "DATA" else lines.replace(b"\r\n..", b"\r\n...")
         assert hop.messages[0].endswith(sent)
         assert watched.threads
@@ -111,7 +111,7 @@ async def test_i7_others_are_served_while_the_disk_stands_still(watched: type[Wa
         await talk.begin()
         sending = asyncio.create_task(talk.send(LARGE * 4 + b".\r\n"))
         for _ in range(5):
-            assert (await other.deliver(LETTER)).startswith(b"250 ")
+            assert (await other.deliver(MESSAGE)).startswith(b"250 ")
         watched.gate.set()
         await sending
         assert (await talk.reply()).startswith(b"250 ")
@@ -123,26 +123,26 @@ async def test_i7_what_waits_for_a_slow_disk_is_bounded_and_comes_in_order(
 ) -> None:
     watched.gate.clear()
     budget = Budget(memory_bytes=MIB, spool_bytes=64 * MIB, spool_above_bytes=MIB)
-    letter = SpooledMessage(budget.share(""))
+    message = SpooledMessage(budget.share(""))
     pieces = [bytes([number]) * (BLOCK // 3) for number in range(60)]
     taken = []
     for piece in pieces:
-        if letter.behind:
+        if message.behind:
             break
-        letter.append(piece)
+        message.append(piece)
         taken.append(piece)
     assert len(b"".join(taken)) <= MIB + 3 * BLOCK
     came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    letter.when_written = lambda: None if came.done() else came.set_result(None)
+    message.when_written = lambda: None if came.done() else came.set_result(None)
     watched.gate.set()
     async with asyncio.timeout(10):
         await came
     for piece in pieces[len(taken) :]:
-        letter.append(piece)
-    await letter.settled()
-    assert b"".join(letter.blocks()) == b"".join(pieces)
-    assert b"".join([block async for block in letter.read(100)]) == b"".join(pieces)[100:]
-    letter.close()
+        message.append(piece)
+    await message.settled()
+    assert b"".join(message.blocks()) == b"".join(pieces)
+    assert b"".join([block async for block in message.read(100)]) == b"".join(pieces)[100:]
+    message.close()
     budget.close()
 
 

@@ -116,30 +116,30 @@ def test_a_trusted_client_is_not_counted_for_itself() -> None:
 
 async def test_a_folder_that_takes_no_files_is_a_full_spool() -> None:
     budget = Budget(memory_bytes=10, spool_bytes=100, spool_above_bytes=10, directory="/no/such")
-    letter = SpooledMessage(budget.share(""))
-    letter.append(b"x" * 20)
+    message = SpooledMessage(budget.share(""))
+    message.append(b"x" * 20)
     with pytest.raises(SpoolFull):
-        await letter.settled()
+        await message.settled()
     with pytest.raises(SpoolFull):
-        letter.append(b"x")
-    letter.close()
+        message.append(b"x")
+    message.close()
     budget.close()
     assert (budget.memory_bytes, budget.spool_bytes) == (10, 100)
 
 
 async def test_a_disk_that_is_full_is_a_full_spool() -> None:
     budget = Budget(memory_bytes=10, spool_bytes=100, spool_above_bytes=10)
-    letter = SpooledMessage(budget.share(""))
-    letter.append(b"x" * 20)
-    await letter.settled()
-    assert letter._file is not None
+    message = SpooledMessage(budget.share(""))
+    message.append(b"x" * 20)
+    await message.settled()
+    assert message._file is not None
     read_only = os.open("/dev/full", os.O_WRONLY)
-    os.dup2(read_only, letter._file.fileno())
+    os.dup2(read_only, message._file.fileno())
     os.close(read_only)
-    letter.append(b"y" * 20)
+    message.append(b"y" * 20)
     with pytest.raises(SpoolFull):
-        await letter.settled()
-    letter.close()
+        await message.settled()
+    message.close()
     budget.close()
     assert (budget.memory_bytes, budget.spool_bytes) == (10, 100)
 

@@ -9,7 +9,7 @@ import pytest
 from spamd.errors import ConfigError
 from spamd.relay.sockets import open_sockets
 from spamd.relay.urls import parse_listener, parse_next_hop
-from tests.relay.peers import LETTER, QUEUED, WAIT_S, ScriptedNextHop, Talk, relay
+from tests.relay.peers import MESSAGE, QUEUED, WAIT_S, ScriptedNextHop, Talk, relay
 
 
 class UnixNextHop(ScriptedNextHop):
@@ -36,7 +36,7 @@ async def test_mail_comes_and_goes_over_unix_sockets() -> None:
             running.talks.append(talk)
             assert await talk.reply() == b"220 mx.test LMTP\r\n"
             await talk.begin(hello=b"LHLO c.test", recipients=(b"<b@y.test>", b"<c@y.test>"))
-            await talk.send(LETTER + b".\r\n")
+            await talk.send(MESSAGE + b".\r\n")
             assert [await talk.reply() for _ in range(2)] == [QUEUED] * 2
             assert hop.commands[0] == b"LHLO c.test"
             await running.relay.stop(WAIT_S)

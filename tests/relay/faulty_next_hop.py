@@ -17,7 +17,7 @@ PATIENCE_S = 60.0
 """A worker that is being started anew takes seconds on a busy machine."""
 
 
-def letter(number: int) -> bytes:
+def message(number: int) -> bytes:
     """Return a mail that differs from all others, with dots, long lines and 8-bit in it."""
     chance = random.Random(number)
     lines = [b"." * chance.randrange(4) + b"\xe4word " * chance.randrange(200) for _ in range(20)]
@@ -117,7 +117,7 @@ class FaultyNextHop:
             body += block
         start = body.index(b"Subject: mail ")
         number = int(body[start + 14 : body.index(b"\r\n", start)])
-        if body[start:-3] != letter(number):
+        if body[start:-3] != message(number):
             self.damaged.append(bytes(body))
         if self._goes_wrong():
             match self._chance.randrange(3):
@@ -181,7 +181,7 @@ class Clients:
             await self._expect(talk, b"250", b"RCPT TO:<b@y.test>")
             await self._expect(talk, b"354", b"DATA")
             sent = True
-            talk.writer.write(letter(number) + b".\r\n")
+            talk.writer.write(message(number) + b".\r\n")
             answer = await talk.reply()
             if answer.startswith(b"250"):
                 self.accepted[number] += 1

@@ -19,7 +19,7 @@ from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.relay.content.data import unstuffed
 from spamd.relay.options import BareNewlines, OnFault
 from tests.fakes import REJECT, SPAM, FakeInspector, fake_report
-from tests.relay.peers import LETTER, QUEUED, Answer, ScriptedNextHop, relay
+from tests.relay.peers import MESSAGE, QUEUED, Answer, ScriptedNextHop, relay
 from tests.relay.test_checklist_data import below_our_fields
 from tests.waiting import until
 
@@ -28,16 +28,16 @@ async def test_c1_a_second_envelope_in_the_text_is_text() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         talk = await running.talk()
         second = b"\n.\r\nMAIL FROM:<evil@x.test>\r\nRCPT TO:<v@y.test>\r\nDATA\r\nSubject: 2\r\n"
-        assert await talk.deliver(LETTER + second) == QUEUED
+        assert await talk.deliver(MESSAGE + second) == QUEUED
         assert [sender for sender, _ in hop.envelopes] == [b"FROM:<a@x.test>"]
         assert b"\r\n..\r\nMAIL FROM:<evil@x.test>\r\n" in hop.messages[0]
 
 
 @pytest.mark.parametrize("mode", BareNewlines)
-async def test_c2_a_lone_lf_is_settled_at_our_door(mode: BareNewlines) -> None:
+async def test_c2_a_lone_lf_is_settled_by_us(mode: BareNewlines) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, bare_newline=mode) as running:
         talk = await running.talk()
-        answer = await talk.deliver(LETTER + b"one\ntwo\r\n")
+        answer = await talk.deliver(MESSAGE + b"one\ntwo\r\n")
         assert answer == QUEUED if mode is BareNewlines.NORMALIZE else answer.startswith(b"550 ")
         assert all(re.search(rb"(?<!\r)\n", message) is None for message in hop.messages)
 
@@ -54,7 +54,7 @@ async def test_c3_lines_of_any_length_pass(length: int) -> None:
 async def test_c4_a_message_too_large_is_answered_once_and_not_judged() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url, max_message_bytes=1000) as running:
         talk = await running.talk()
-        assert (await talk.deliver(LETTER + b"line\r\n" * 300)).startswith(b"552 5.3.4 ")
+        assert (await talk.deliver(MESSAGE + b"line\r\n" * 300)).startswith(b"552 5.3.4 ")
         assert await talk.say(b"NOOP") == b"250 2.0.0 OK\r\n"
         assert running.inspector.seen == []
 
@@ -78,7 +78,7 @@ async def test_c7_what_the_next_hop_refuses_is_refused(
         found = [await talk.say(line) for line in (b"EHLO c.test", b"MAIL FROM:<a@x.test>")]
         found += [await talk.say(line) for line in (b"RCPT TO:<b@y.test>", b"DATA")]
         if found[-1].startswith(b"354"):
-            await talk.send(LETTER + b".\r\n")
+            await talk.send(MESSAGE + b".\r\n")
             found.append(await talk.reply())
         assert refusal in found
         assert not any(answer.startswith(b"250 2.0.0") for answer in found)
@@ -102,7 +102,7 @@ async def test_c15_a_client_that_vanishes_in_data_leaves_nothing() -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         talk = await running.talk()
         await talk.begin()
-        await talk.send(LETTER)
+        await talk.send(MESSAGE)
         talk.reset()
         await hop.until(lambda: hop.open == 0)
         assert hop.messages == []
@@ -114,7 +114,7 @@ async def test_c16_fields_that_claim_to_be_ours_never_arrive_nor_count() -> None
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=FakeInspector(SPAM)) as running:
         talk = await running.talk()
         forged = b"X-Spam: No\r\nX-SPAM-Status: No\r\nx-spam-status:\r\n No, really\r\n"
-        assert await talk.deliver(forged + LETTER) == QUEUED
+        assert await talk.deliver(forged + MESSAGE) == QUEUED
         (found,) = hop.messages
         assert len(re.findall(rb"(?im)^x-spam-status:", found)) == 1
         assert b"X-Spam-Status: Yes" in found
@@ -132,11 +132,11 @@ async def test_c16_a_dot_that_the_next_hop_takes_away_hides_no_forged_field(forg
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=FakeInspector(SPAM)) as running:
         talk = await running.talk()
         assert (
-            await talk.deliver(forged + b"..X-Spam-Status: of another name\r\n" + LETTER) == QUEUED
+            await talk.deliver(forged + b"..X-Spam-Status: of another name\r\n" + MESSAGE) == QUEUED
         )
         (found,) = hop.messages
         assert len(re.findall(rb"(?m)^\.?X-Spam-Status:", found)) == 1
-        assert found.endswith(b"\r\n..X-Spam-Status: of another name\r\n" + LETTER)
+        assert found.endswith(b"\r\n..X-Spam-Status: of another name\r\n" + MESSAGE)
 
 
 async def test_c19_what_a_mail_says_is_data_in_our_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -289,7 +289,7 @@ async def test_a_field_value_can_not_add_a_field() -> None:
     report = fake_report(reason="one\r\nBcc: all@x.test\r\n\r\nbody")
     async with ScriptedNextHop() as hop, relay(hop.url, inspector=FakeInspector(report)) as running:
         assert await (await running.talk()).deliver() == QUEUED
-        assert below_our_fields(hop.messages[0]) == LETTER
+        assert below_our_fields(hop.messages[0]) == MESSAGE
         assert b"\r\nBcc:" not in hop.messages[0]
 
 
@@ -298,6 +298,6 @@ async def test_a_field_value_can_not_add_a_field() -> None:
 )
 def test_c17_what_other_filters_said_is_no_evidence(field: bytes) -> None:
     options = TokenizerOptions()
-    with_field, without = extract(field + b"\r\n" + LETTER, options), extract(LETTER, options)
+    with_field, without = extract(field + b"\r\n" + MESSAGE, options), extract(MESSAGE, options)
     assert list(with_field.sample.ids) == list(without.sample.ids)
     assert with_field.digest == without.digest
