@@ -134,6 +134,7 @@ async def test_k11_a_worker_that_dies_is_followed_by_the_successor_that_is_getti
         coming = running.supervisor.leaving[-1].process.pid
         os.kill(old, signal.SIGKILL)
         await until(lambda: running.supervisor.processes == [coming])
+        await until(lambda: bool(running.observer.events))
         assert [name for name, _ in running.observer.events] == ["worker.lost"]
         talk = await Talk.to(running.port)
         assert (await talk.deliver()).startswith(b"250 ")
