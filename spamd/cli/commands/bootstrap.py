@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd import resources
+from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.output import fault, json_line, line, progress, show
 from spamd.cli.quiet import QuietObserver
@@ -41,7 +42,7 @@ def bootstrap(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Learn without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what there is.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Learn from mail that people have sorted already.
 

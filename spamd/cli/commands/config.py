@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import counted, fault, json_line, line
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from spamd.settings import Configuration
 
 app = typer.Typer(help="Show and check the settings.", rich_markup_mode=None, cls=Grouped)
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command(cls=Plain)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd import resources
+from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.mail.files import STDIN
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look after the database.", rich_markup_mode=None, cls=Grouped)
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 

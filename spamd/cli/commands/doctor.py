@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd import resources
+from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import json_line, line
@@ -42,7 +43,7 @@ def doctor(
     wait: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="Patience at each step.")
     ] = 15.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Walk the whole loop with a test mail; say where it breaks.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from spamd.cli import rates
+from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import UsageProblem
 from spamd.cli.output import json_line, note, stages
 from spamd.cli.session import Session, session
@@ -105,7 +106,7 @@ def evaluate(
             " poisoned and wrong lessons.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure how good the filter is on labelled mail.
 

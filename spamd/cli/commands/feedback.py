@@ -1,10 +1,11 @@
 """`spamd feedback …`: learn from the folders people keep, once or all the time."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from spamd import resources
+from spamd.cli.arguments import JsonOption
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import json_line, line
 from spamd.cli.quiet import QuietObserver
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from spamd.feedback.ports import Parked
 
 app = typer.Typer(help="Learn from the folders people keep.", rich_markup_mode=None, cls=Grouped)
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command(cls=Plain)

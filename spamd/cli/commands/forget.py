@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from spamd import resources
+from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from spamd.training.ports import LessonSummary, Selection
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 AGO = re.compile(r"(\d{1,6})([mhdw])")
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spamd import resources
+from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import counted, fault, json_line, line
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Review lessons that were held.", rich_markup_mode=None, cls=Grouped)
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 NumbersArgument = Annotated[
     list[int] | None, typer.Argument(metavar="NUMBER", help="As spamd lessons held shows them.")
 ]

@@ -1,12 +1,12 @@
 """`spamd scan` and `spamd explain`: what the filter thinks of mail, and why."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spamd import resources
+from spamd.cli.arguments import JsonLinesOption
 from spamd.cli.exits import Exit, ScanExit
 from spamd.cli.lookup import Words, looked_up
 from spamd.cli.mail import files
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spamd.scanning import Scanner
     from spamd.settings import Settings
 
-T = TypeVar("T")
-
 CLOCK = WallClock()
 
 BATCH = 100
@@ -41,9 +39,7 @@ def scan(
         list[str], typer.Argument(metavar="PATH", help="Mailboxes or files; - is standard input.")
     ],
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object for each mail.")
-    ] = False,
+    as_json: JsonLinesOption = False,
 ) -> int:
     """Say what the filter thinks of mail.
 
@@ -65,7 +61,7 @@ def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
         secret = words.secret()
         with progress("scanning", size) as advance:
             found = extracted(files.read(paths), here.settings.tokenizer)
-            for batch in _batches(found):
+            for batch in files.batches(found, BATCH):
                 readable = [one for one in batch if not isinstance(one, Unreadable)]
                 scanner = _scanner(words, here.settings, secret, [mail for _, mail in readable])
                 for one in batch:
@@ -80,12 +76,6 @@ def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
     if len(codes) == 1:
         return codes[0]
     return Exit.TROUBLE if ScanExit.TROUBLE in codes else Exit.DONE
-
-
-def _batches(found: Iterable[T]) -> Iterator[list[T]]:
-    remaining = iter(found)
-    while batch := list(islice(remaining, BATCH)):
-        yield batch
 
 
 def _scanner(
@@ -143,9 +133,7 @@ def explain(
         int, typer.Option(metavar="N", min=1, help="Words shown for each classifier.")
     ] = 8,
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object for each mail.")
-    ] = False,
+    as_json: JsonLinesOption = False,
 ) -> int:
     """Say why: each classifier's words, and what flips the verdict.
 

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from spamd import resources
 from spamd.cli.advice import advices
+from spamd.cli.arguments import JsonOption
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import counted, json_line, line, show
 from spamd.cli.session import Session, awaited, session
@@ -48,7 +49,7 @@ class State:
 def status(
     context: typer.Context,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what was learned, by whom, and what is missing.
 

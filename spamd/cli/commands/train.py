@@ -2,15 +2,16 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from spamd import resources
 from spamd.cli.advice import advices
+from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 LabelArgument = Annotated[
     Literal["spam", "ham"], typer.Argument(metavar="spam|ham", help="What the mail is.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 NAMED = 20
 """Skipped messages that are listed for a person; JSON has all."""
@@ -153,7 +153,7 @@ async def _teach(
     summary = TrainSummary()
     teacher = resources.trainer(store, settings)
     try:
-        for batch in _batches(found, settings.training.batch):
+        for batch in files.batches(found, settings.training.batch):
             mails = _taken(batch, summary)
             outcomes = await teacher.train(mails, Label(label), source="cli", actor=actor())
             summary.examined += len(mails)
@@ -181,14 +181,6 @@ def _taken(batch: list["Extracted | Unreadable"], summary: TrainSummary) -> "lis
         else:
             mails.append(one[1])
     return mails
-
-
-def _batches(
-    found: Iterable["Extracted | Unreadable"], size: int
-) -> Iterator[list["Extracted | Unreadable"]]:
-    remaining = iter(found)
-    while batch := list(islice(remaining, size)):
-        yield batch
 
 
 def _as_json(

@@ -25,12 +25,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from spamd.cli.mail.compressed import FAULTS, unpacked
 from spamd.files import NotRegularError, open_regular
+
+T = TypeVar("T")
 
 STDIN = "-"
 
@@ -306,3 +308,10 @@ def _too_large(name: str) -> Unreadable:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
+
+
+def batches(found: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield what was found in lists of that size; the last one may be shorter."""
+    remaining = iter(found)
+    while batch := list(islice(remaining, size)):
+        yield batch
