@@ -89,6 +89,13 @@ _LEET_WORD = re.compile(
 )
 _WHOLE_PHRASES = "\ufdfa\ufdfb"  # one sign that NFKC makes 18 and 8 of: a bomb
 _MARKS = 30  # on one letter
+_MAYBE_MARK = (
+    "[^\0-\u02ff\u0370-\u0482\u048a-\u0590\u1e00-\u20cf\u2100-\u2cee\u3030-\u3098"
+    "\u309b-\ua66e\uac00-\ufb1d]"
+)
+"""A sign of a block in which there are marks: most texts need no table of these."""
+
+_MAYBE_MARKS = re.compile(f"{_MAYBE_MARK}{_MAYBE_MARK}{{{_MARKS}}}")
 _EXPANDED = 1_000  # signs that NFKC may make of a short text; of a long one twice as many as it has
 _COMMON = "aAI0123456789$!"  # words of one letter, and signs
 _is_dashed = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]").fullmatch
@@ -142,14 +149,8 @@ def _marks(start: int, end: int) -> str:
 
 
 @cache
-def _mark() -> re.Pattern[str]:
-    """Return the pattern of a mark, or of what may be a rare one; takes 10 ms."""
-    return re.compile(f"[{_marks(0x80, 0x10000)}\U00010000-\U0001efff]")
-
-
-@cache
 def _long_run() -> re.Pattern[str]:
-    """Return the pattern of more marks on one letter than any language writes; takes 10 ms."""
+    """Return the pattern of more marks on one letter than any language writes; takes 20 ms."""
     mark = f"(?:[{_marks(0x80, 0x10000)}]|[{_marks(0x10000, 0x1F000)}])"
     return re.compile(f"({mark}{{{_MARKS}}}){mark}++")
 
@@ -159,11 +160,7 @@ def _stream_safe(text: str) -> str:
 
     Putting a run of marks in order takes the square of its length.
     """
-    try:
-        text.encode("latin_1")  # nearly all that isn't NFKC: blanks that don't break
-    except UnicodeEncodeError:
-        return text if _mark().search(text) is None else _long_run().sub(r"\1", text)
-    return text
+    return text if _MAYBE_MARKS.search(text) is None else _long_run().sub(r"\1", text)
 
 
 def words(text: str) -> list[str]:

@@ -1,9 +1,13 @@
 """Runs of marks and signs that NFKC makes many of: bounded, and put in order in linear time."""
 
+import re
+import sys
 import unicodedata
+from unicodedata import combining
 
 import pytest
 
+from spamd.message import unicode
 from spamd.message.features import extract
 from spamd.message.html.page import render
 from spamd.message.unicode import normalize, words
@@ -85,3 +89,16 @@ def test_g4_sixty_thousand_marks_cost_no_more_than_other_text(unit: str, kind: s
 
 def test_g4_marks_written_as_references_are_marks() -> None:
     assert words(normalize(render("<p>e&#x301;</p>").text.strip())[0]) == ["é"]
+
+
+def test_g4_no_mark_stands_where_none_is_looked_for() -> None:
+    looked_at = re.compile(unicode._MAYBE_MARK)
+    signs = [sign for sign in map(chr, range(sys.maxunicode + 1)) if not looked_at.match(sign)]
+    marks = [
+        sign
+        for sign in signs
+        if not "\ud800" <= sign <= "\udfff"
+        and all(map(combining, unicodedata.normalize("NFKD", sign)))
+    ]
+    assert len(signs) > 40_000
+    assert marks == []
