@@ -40,6 +40,7 @@ class Declaration(NamedTuple):
 
 
 _STYLE_CHARS = 8_192
+_PIECE_CHARS = 128  # longer ones are rare, and would fill the memory
 _STRING = (
     r'"(?>(?:[^"\\\n]|\\[\s\S])*)(?:"|\n|\\?\Z)|'
     r"'(?>(?:[^'\\\n]|\\[\s\S])*)(?:'|\n|\\?\Z)"
@@ -102,28 +103,30 @@ def parse(text: str) -> tuple[Declaration, ...]:
         pieces = text.split(";")
     found: list[Declaration] = []
     for piece in pieces:
-        name, colon, value = piece.partition(":")
-        if not colon:
-            continue
-        name = (unescaped(name) if "\\" in name else name).strip()
-        if name[:2] == "--" or (name := name.lower()) in _RULES:
-            _add(found, name, value)
+        if len(piece) > _PIECE_CHARS:
+            found += _declared.__wrapped__(piece)
+        else:
+            found += _declared(piece)
     return tuple(found)
 
 
-def _add(found: list[Declaration], name: str, value: str) -> None:
+@lru_cache(maxsize=4096)  # and pages of all senders say much the same
+def _declared(piece: str) -> tuple[Declaration, ...]:
+    """Return what one declaration says."""
+    name, colon, value = piece.partition(":")
+    name = (unescaped(name) if "\\" in name else name).strip()
+    if not colon or not (name[:2] == "--" or (name := name.lower()) in _RULES):
+        return ()
     value = unescaped(value.strip()).lower()
     important = False
     if "!" in value:
         value, _, mark = value.rpartition("!")
         if mark.strip() != "important":
-            return
+            return ()
         important, value = True, value.strip()
     if name not in _RULES or "var(" in value:
-        found.append(Declaration(name, value, important))
-        return
-    for each, what in said(name, value):
-        found.append(Declaration(each, what, important))
+        return (Declaration(name, value, important),)
+    return tuple([Declaration(each, what, important) for each, what in said(name, value)])
 
 
 def said(name: str, value: str) -> list[tuple[str, Value]]:

@@ -75,8 +75,11 @@ def _holds(compound: Compound, element: Element, budget: Budget) -> bool:
     values = element.values
     if compound.ids and any(each != values.get("id") for each in compound.ids):
         return False
-    if compound.classes and not set(values.get("class", "").split()).issuperset(compound.classes):
-        return False
+    if compound.classes:
+        classes = values.get("class", "").split()
+        for each in compound.classes:
+            if each not in classes:
+                return False
     return (
         all(_has(each, values) for each in compound.attributes)
         and all(_counts(each, element, budget) for each in compound.nths)

@@ -43,6 +43,13 @@ _CELLS = elements.names("td th tr tbody thead tfoot")
 _NO_BOX = elements.names("br col colgroup hr option optgroup")
 
 
+_PLACED = elements.names("margin-left margin-top left right top transform translate")
+PLACING = _PLACED | elements.names(
+    "mso-hide position clip clip-path content-visibility overflow-x overflow-y"
+)
+"""Without one of these nothing hides what stands in the box."""
+
+
 def is_gone(said_of: dict[str, Value], tag: str, size: float, box: Box, context: Context) -> bool:
     """Tell whether nothing is seen of what stands in the box, whatever is said inside of it."""
     if said_of.get("mso-hide") == "all" and tag != "a" and not box.linked:
@@ -96,9 +103,6 @@ def _at_least(value: Value | None, size: float, context: Context) -> bool:
         return False
     px = value.value if value.unit == "%" else context.px(value, size)
     return px is not None and px >= _CUT_PX
-
-
-_PLACED = elements.names("margin-left margin-top left right top transform translate")
 
 
 def _is_off_screen(

@@ -122,3 +122,22 @@ SVG_SHOWN = names("svg\0text svg\0foreignobject") | SVG_GROUPS
 SVG_IN_TEXT = names("svg\0tspan svg\0textpath svg\0a")
 MATH_TEXT = names("math\0mi math\0mo math\0mn math\0ms math\0mtext")
 MATH_UNSHOWN = names("math\0annotation math\0annotation-xml")
+
+PAINTED = names("body table td th thead tbody tfoot tr")
+"""They may have a picture behind them, or a colour."""
+
+CONTROLS = names("button input select textarea")
+RESIZED = {
+    "h1": 2.0, "h2": 1.5, "h3": 1.17, "h5": 0.83, "h6": 0.67,
+    "small": 5 / 6, "big": 1.2, "sub": 5 / 6, "sup": 5 / 6,
+}  # fmt: skip
+"""The size of their font in that of what is around them."""
+
+OWN_LOOK = (
+    CONTROLS
+    | NOT_RENDERED
+    | REPLACED
+    | names("body html table details summary option optgroup mark svg math")
+    | frozenset(RESIZED)
+)
+"""Elements that a browser shows in a way of their own, without any attribute."""

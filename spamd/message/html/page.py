@@ -18,27 +18,31 @@ never to come any more is not searched for again.
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from html import unescape
 
 from spamd.message.css.cascade import Sheets
 from spamd.message.css.stylesheet import screen_matches
 from spamd.message.html import elements
-from spamd.message.html.attributes import Values
 from spamd.message.html.node import Node
 from spamd.message.html.styler import Styler
+from spamd.message.html.tag import (
+    LABELS,
+    LINKS,
+    NO_VALUES,
+    ODD,
+    RAW,
+    SHORT_CHARS,
+    SPOKEN,
+    Tag,
+    end_of_tag,
+    long_tag,
+    short_tag,
+    unescaped,
+)
 from spamd.message.html.tree import Tree
 from spamd.message.limits import Limits
 
-_S = r"[ \t\n\f\r]"
-_VALUE = rf"""{_S}*+=(?:{_S}*+)(?:"([^"]*+)"|'([^']*+)'|((?!["'])[^ \t\n\f\r>]*+))"""
-_QUOTED = _VALUE.replace("([^", "(?:[^").replace("((?!", "(?:(?!")
-_NAME = r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
-_TAG = re.compile(
-    rf"</?([A-Za-z][^ \t\n\f\r/>]*+)((?>(?:[ \t\n\f\r/]++|{_NAME}(?>(?:{_QUOTED})?))*))>"
-)
-_TAG_CHARS = 8_192  # browsers know no limit; real tags beyond it hold pictures as data
-_ATTRIBUTE = re.compile(rf"({_NAME})(?>(?:{_VALUE})?)")
+_ASKS_NEIGHBOURS = re.compile(r"<(?:style|details)", re.IGNORECASE | re.ASCII)
 _STRIP = re.compile(r"<[^<>]*>")
 _COMMENT_END = re.compile(r"--!?>")
 _SCRIPT_MARK = re.compile(r"<!--|-->|<(/?)script[ \t\n\f\r/>]", re.IGNORECASE | re.ASCII)
@@ -53,21 +57,12 @@ _QUIRKY = re.compile(
         | html\s+4\.01\s+(?:frameset|transitional)//[^"'>]{0,20}["']\s*["'] ) )""",
     re.DOTALL,
 )
-_LINKS = dict.fromkeys(("a", "area", "base", "link"), "href")
-_LINKS |= dict.fromkeys(("img", "iframe", "input", "script", "embed"), "src")
-_LINKS |= dict.fromkeys(("body", "table", "td"), "background") | {"form": "action"}
-_SPOKEN = ("alt", "title", "placeholder")  # shown instead of something, or when pointed at
-_LABELS = {"optgroup": "label", "input": "value"}
 _SILENT = elements.names("area link meta")
 _UNLABELLED = elements.names("hidden checkbox radio file password range color image")
-_TALKING = frozenset(_SPOKEN)
-_TELLING = _TALKING | {*_LINKS.values(), *_LABELS.values()}
+_TALKING = frozenset(SPOKEN)
 _SPOKEN_CHARS = 1_024
 _LINK_CHARS = 2_048
-_DECODED = ("style", "class", "id", "color", "bgcolor", "text", "type", "media")
-_HUGE = re.compile(r"&#[0-9]{9,}")
 _BREAK, _TRICK = "break", "trick"
-_NO_VALUES = Values()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +105,7 @@ def render(text: str, limits: Limits = Limits()) -> Page:  # noqa: B008 - a froz
 
 def _decoded(pieces: list[str]) -> str:
     text = "".join(pieces)
-    return _unescaped(text.replace("&nbsp;", " ")).replace("\0", "") if "&" in text else text
-
-
-def _unescaped(text: str) -> str:
-    """Return the text with its character references resolved.
-
-    A number of thousands of digits stops the standard library, and names no character.
-    """
-    return unescape(_HUGE.sub("\ufffd", text) if "&#" in text else text)
+    return unescaped(text.replace("&nbsp;", " ")).replace("\0", "") if "&" in text else text
 
 
 class _Scan:
@@ -131,7 +118,10 @@ class _Scan:
         self.limits = limits
         self.sheets = sheets
         self.quirks = quirks
-        self.tree = Tree(Styler(sheets, quirks=quirks).style, quirks=quirks, first=first)
+        self.tree = Tree(
+            Styler(sheets, quirks=quirks), quirks=quirks, first=first,
+            kept=_ASKS_NEIGHBOURS.search(text) is not None,
+        )  # fmt: skip
         self.shown: list[str] = []
         self.unseen: list[str] = []
         self.title: list[str] = []
@@ -148,33 +138,52 @@ class _Scan:
 
     def run(self) -> None:
         """Walk from tag to tag."""
-        source, find, match_tag = self.source, self.source.find, _TAG.match
-        position, nodes, last = 0, self.limits.html_nodes, self.last_end
-        while (at := find("<", position)) >= 0:
-            if at > position:
-                self._text(source[position:at])
+        source, find, quirks, size = self.source, self.source.find, self.quirks, len(self.source)
+        nodes = self.limits.html_nodes
+        at = self._text_up_to(find("<"), 0)
+        while at < size:
             nodes -= 1
             if nodes < 0:
                 self.cut = True
                 self._text(_STRIP.sub(" ", source[at:]))
                 return
-            if at < last and (match := match_tag(source, at, at + _TAG_CHARS)) is not None:
-                name, attributes = match.groups()
-                closes = source[at + 1] == "/"
-                position = self._tag(name.lower(), attributes, match.end(), closes=closes)
-                continue
-            sign = source[at + 1 : at + 2]
-            if sign.isalpha() or sign in ("/", "!", "?"):
-                position = self._odd(at, sign)
+            after = find("<", at + 1)
+            if after < 0:
+                after = size
+            written, closed, text = source[at:after].partition(">")
+            tag = short_tag(written, quirks) if closed and len(written) < SHORT_CHARS else None
+            end = position = at + len(written) + 1
+            if tag is None:
+                if at < self.last_end:
+                    tag, end = long_tag(source, at, folded=quirks)
+                position = -1  # there may be more in it
+            if tag is None:
+                end = self._odd(at)
+            elif tag.closes:
+                self._end(tag)
             else:
-                self._text("<")
-                position = at + 1
-        if position < len(source):
-            self._text(source[position:])
+                end = self._start(tag, end)
+            if end != position:
+                at = self._text_up_to(find("<", end), end)
+                continue
+            if text:
+                self._text(text)
+            at = after
 
-    def _odd(self, at: int, sign: str) -> int:
-        """Pass a comment, a bogus comment or a tag without end; return where text goes on."""
+    def _text_up_to(self, at: int, start: int) -> int:
+        """Take text up to the next tag, which is nowhere if that is negative; return its place."""
+        at = len(self.source) if at < 0 else at
+        if at > start:
+            self._text(self.source[start:at])
+        return at
+
+    def _odd(self, at: int) -> int:
+        """Pass a comment, a bogus comment, a tag without end or a sign; return where it ends."""
         source = self.source
+        sign = source[at + 1 : at + 2]
+        if not sign.isalpha() and sign not in ("/", "!", "?"):
+            self._text("<")
+            return at + 1
         if source.startswith("<!--", at):
             if source.startswith((">", "->"), at + 4):
                 end = source.find(">", at) + 1
@@ -201,67 +210,68 @@ class _Scan:
 
     def _text(self, piece: str) -> None:
         """Take text between two tags."""
-        node = self.tree.text(blank=piece.isspace())
+        node = self.tree.text(piece)
         out = self.unseen if node.style.hidden or self.framed else self.shown
         if self.gap is _TRICK and piece[0].isalpha() and out and out[-1][-1:].isalpha():
             self.split = True
         self.gap = None
         self.empty = ""
         if node.foreign and node.name == "svg\0style":
-            self._sheet(unescape(piece), _NO_VALUES)
+            self._sheet(unescape(piece), NO_VALUES)
         else:
             out.append(piece)
 
-    def _tag(self, tag: str, attributes: str, end: int, *, closes: bool) -> int:
-        """Take a tag; return where the text after it (or after its raw text) starts."""
+    def _end(self, tag: Tag) -> None:
+        """Take an end tag."""
         tree = self.tree
-        if closes and tag != "br":
-            node = tree.end(tag)
-            block = tag in elements.BREAKING if node is None or node.block is None else node.block
-            if block or tree.broken:
-                tree.broken = False
+        node = tree.end(tag)
+        if tree.broken or (tag.breaking if node is None or node.block is None else node.block):
+            tree.broken = False
+            if self.gap is not _BREAK:
                 self._break()
-            elif self.gap is None and (self.empty == tag or tag not in elements.INLINE):
-                self.gap = _TRICK
-            return end
-        values = _attributes(attributes, self.quirks) if attributes else _NO_VALUES
-        if tag in ("image", "frameset") and not tree.stack[-1].foreign:
-            self.framed = self.framed or (tag == "frameset" and not tree.solid)
-            tag = "img" if tag == "image" else tag
-        node = tree.start(tag, values, empty=attributes[-1:] == "/")
-        if tag in elements.BREAKING if node is None or node.block is None else node.block:
-            self._break()
-        elif self.gap is None and tag not in elements.INLINE:
+        elif self.gap is None and (self.empty == tag.name or not tag.inline):
             self.gap = _TRICK
-        self.empty = tag
-        if values.tells:
+
+    def _start(self, tag: Tag, end: int) -> int:
+        """Take a start tag; return where the text after it (or after its raw text) starts."""
+        tree = self.tree
+        if tag.flags & ODD and not tree.stack[-1].foreign:
+            if tag.name == "frameset":
+                self.framed = self.framed or not tree.solid
+            else:
+                tag = Tag("img", tag.values, empty=tag.empty)
+        node = tree.start(tag)
+        if tag.breaking if node is None or node.block is None else node.block:
+            if self.gap is not _BREAK:
+                self._break()
+        elif self.gap is None and not tag.inline:
+            self.gap = _TRICK
+        self.empty = tag.name
+        if tag.tells:
             found = tree.stack[-1] if node is None else node
             style = found.outer or found.style
-            self._collect(tag, values, hidden=self.framed or style.boxless)
-        if tag in elements.RAW and node is not None and not node.foreign:
-            return self._raw(tag, node, end)
+            self._collect(tag.name, tag.values, hidden=self.framed or style.boxless)
+        if tag.flags & RAW and node is not None and not node.foreign:
+            return self._raw(tag.name, node, end)
         return end
 
     def _break(self) -> None:
-        if self.gap is not _BREAK:
-            self.shown.append("\n")
-            self.unseen.append("\n")
-            self.gap = _BREAK
+        self.shown.append("\n")
+        self.unseen.append("\n")
+        self.gap = _BREAK
 
     def _collect(self, tag: str, values: dict[str, str], *, hidden: bool) -> None:
         """Note the link and the spoken text of a tag."""
-        link = values.get(_LINKS.get(tag, ""))
+        link = values.get(LINKS.get(tag, ""))
         if link and len(self.links) < self.limits.links:
             link = link[:_LINK_CHARS]
-            self.links[_unescaped(link) if "&" in link else link] = None
+            self.links[unescaped(link) if "&" in link else link] = None
         if hidden:
             return
         if not _TALKING.isdisjoint(values) and tag not in _SILENT:
-            self.shown += [
-                f" {values[name][:_SPOKEN_CHARS]} " for name in _SPOKEN if name in values
-            ]
-        if tag in _LABELS and values.get("type", "").lower() not in _UNLABELLED:
-            self.shown += " ", values.get(_LABELS[tag], "")[:_SPOKEN_CHARS], " "
+            self.shown += [f" {values[name][:_SPOKEN_CHARS]} " for name in SPOKEN if name in values]
+        if tag in LABELS and values.get("type", "").lower() not in _UNLABELLED:
+            self.shown += " ", values.get(LABELS[tag], "")[:_SPOKEN_CHARS], " "
 
     def _raw(self, tag: str, node: Node, end: int) -> int:
         """Pass an element whose content is no markup; return where it ends."""
@@ -282,8 +292,7 @@ class _Scan:
             self.title += content, "\n"
         elif tag in elements.LITERAL or tag == "textarea":
             self._inside(tag, node, content)
-        match = _TAG.match(source, close, close + _TAG_CHARS)
-        return match.end() if match is not None else source.find(">", close) + 1 or len(source)
+        return end_of_tag(source, close)
 
     def _never_closed(self, tag: str, node: Node, end: int) -> int:
         """Take what stands behind the tag of a raw element without end; return where it ends."""
@@ -338,20 +347,3 @@ def _script_end(source: str, start: int) -> int:
         elif escaped:
             doubly = not match[1]
     return -1
-
-
-@lru_cache(maxsize=4096)  # the cells of a table tend to say all the same, and a sender's pages too
-def _attributes(text: str, folded: bool) -> Values:  # noqa: FBT001 - a part of the cache's key
-    """Return the attributes of a tag, names in lower case; the first of equal names counts."""
-    found = Values()
-    for name, double, single, bare in _ATTRIBUTE.findall(text):
-        found.setdefault(name.lower(), double or single or bare)
-    for name in _DECODED if "&" in text else ():
-        if name in found and "&" in found[name]:
-            found[name] = _unescaped(found[name])
-    if folded:
-        for name in ("class", "id"):
-            if name in found:
-                found[name] = found[name].lower()
-    found.note_look(tells=not _TELLING.isdisjoint(found))
-    return found

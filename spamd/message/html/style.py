@@ -13,7 +13,7 @@ from typing import NamedTuple
 from spamd.message.css.colour import BLACK, UNKNOWN, WHITE, Colour, distance, over
 from spamd.message.css.declarations import UNSET, Length, Move, Value
 from spamd.message.css.lengths import FAR_PX, ROOT_PX, WIDTH_PX, Context
-from spamd.message.html.box import Box, is_gone
+from spamd.message.html.box import PLACING, Box, is_gone
 from spamd.message.html.elements import names
 
 NEAR = 24  # of 255 in each channel: nobody reads text that close to its background
@@ -68,26 +68,31 @@ def changed(style: Style, *, gone: bool) -> Style:
 
 def styled(above: Style, tag: str, said_of: dict[str, Value], context: Context, box: Box) -> Style:
     """Return the style of an element from its parent's and from what is said of it."""
-    size = _font_size(above, said_of.get("font-size"), context)
+    said = said_of.get
+    size = above.size if (value := said("font-size")) is None else _font_size(above, value, context)
     inline = box.inline
-    gone = above.gone or box.display == "none" or is_gone(said_of, tag, size, box, context)
+    gone = above.gone or box.display == "none"
+    if not (gone or PLACING.isdisjoint(said_of)):
+        gone = is_gone(said_of, tag, size, box, context)
     alpha, scale = above.alpha, above.scale
     if not _RARE.isdisjoint(said_of):
-        alpha *= _number(said_of.get("opacity")) * _number(said_of.get("filter"))
-        scale *= _number(said_of.get("zoom"))
+        alpha *= _number(said("opacity")) * _number(said("filter"))
+        scale *= _number(said("zoom"))
         for name in () if inline else ("transform", "scale"):
             if isinstance(move := said_of.get(name), Move):
                 scale *= move.scale
     colour = _colour(above.colour, said_of)
-    shadow = said_of.get("text-shadow")
+    shadow = said("text-shadow")
     shadowed = (above.shadowed if shadow is None or shadow in UNSET else shadow != "none") or (
-        said_of.get("background-clip") == "text"
+        said("background-clip") == "text"
     )
+    unseen = above.unseen if (value := said("visibility")) is None else _unseen(above, value)
+    indented = above.indented
+    if not inline and (value := said("text-indent")) is not None:
+        indented = _indented(above, value, size, context)
     style = Style(
-        gone, _unseen(above, said_of.get("visibility")), alpha, size, scale, colour,
-        _background(above.background, colour, said_of),
-        _indented(above, None if inline else said_of.get("text-indent"), size, context),
-        shadowed, box.variables, False,  # noqa: FBT003 - by its place, for speed
+        gone, unseen, alpha, size, scale, colour, _background(above.background, colour, said_of),
+        indented, shadowed, box.variables, False,  # noqa: FBT003 - by its place, for speed
     )  # fmt: skip
     if style == above:
         return above
@@ -101,20 +106,20 @@ def _number(value: Value | None) -> float:
     return value if isinstance(value, float) else 1.0
 
 
-def _unseen(above: Style, value: Value | None) -> bool:
-    if value is None or value in ("inherit", "unset", "revert"):
+def _unseen(above: Style, value: Value) -> bool:
+    if value in ("inherit", "unset", "revert"):
         return above.unseen
     return value in ("hidden", "collapse")
 
 
-def _indented(above: Style, value: Value | None, size: float, context: Context) -> bool:
+def _indented(above: Style, value: Value, size: float, context: Context) -> bool:
     if not isinstance(value, Length):
         return above.indented and value != "initial"
     px = value.value * WIDTH_PX / 100 if value.unit == "%" else context.px(value, size)
     return px is not None and px <= -FAR_PX
 
 
-def _font_size(above: Style, value: Value | None, context: Context) -> float:
+def _font_size(above: Style, value: Value, context: Context) -> float:
     if isinstance(value, Length):
         if value.unit == "%":
             return above.size * value.value / 100

@@ -13,26 +13,15 @@ from spamd.message.css.declarations import ZERO, Length, Value
 from spamd.message.css.lengths import ROOT_PX, Context
 from spamd.message.css.variables import says_variables, with_variables
 from spamd.message.html import elements
-from spamd.message.html.attributes import NO_SAID, Said
 from spamd.message.html.box import Box, display_of
 from spamd.message.html.style import ROOT, Style, changed, styled
+from spamd.message.html.tag import Said
 
 if TYPE_CHECKING:
     from spamd.message.html.node import Node
 
-_CONTROLS = elements.names("button input select textarea")
 _CONTROL_PX = 40 / 3
-_SIZES = {"h1": 2.0, "h2": 1.5, "h3": 1.17, "h5": 0.83, "h6": 0.67, "small": 5 / 6, "big": 1.2}
-_SIZES |= {"sub": 5 / 6, "sup": 5 / 6}
 _FONT_SIZES = {"1": 10.0, "2": 13.0, "3": 16.0, "4": 18.0, "5": 24.0, "6": 32.0, "7": 48.0}
-_OWN_LOOK = (
-    _CONTROLS
-    | elements.NOT_RENDERED
-    | elements.REPLACED
-    | elements.names("a area body html table details summary option optgroup mark font svg math")
-    | frozenset(_SIZES)
-)
-"""Elements that a browser shows in a way of their own, without any attribute."""
 
 
 class Look(NamedTuple):
@@ -53,10 +42,10 @@ class Styler:
 
     def style(self, node: "Node") -> None:
         """Set how the text of an element is shown."""
-        parent, said, tag, sheets = node.parent, node.values.look, node.name, self.sheets
+        parent, said, tag, sheets = node.parent, node.look, node.name, self.sheets
         above = ROOT if parent is None else parent.style
         matched = sheets.matching(node) if sheets.any else ()
-        if said is None and not matched and tag not in _OWN_LOOK and not node.foreign:
+        if not (said or matched or tag in elements.OWN_LOOK or node.foreign):
             node.style = above
             return
         if tag == "optgroup" and (parent is None or parent.outer is None):
@@ -67,7 +56,7 @@ class Styler:
         key = (id(above), tag, said, matched, linked)
         known = self._known.get(key)
         if known is None:
-            look = _look(above, tag, said or NO_SAID, matched, self._context, linked)
+            look = _look(above, tag, said, matched, self._context, linked)
             if node.foreign:
                 look = _foreign(node, look)
             self._known[key] = (look, above)
@@ -105,66 +94,60 @@ def _look(
     linked: bool,  # noqa: FBT001 - a part of the cache's key
 ) -> Look:
     """Return what comes of an element inside of `above`."""
-    said_of = declared(said[0] or "", _hints(tag, said, context), matched)
-    block = None
-    style = above
+    told = dict(said)
+    said_of = _hints(tag, told, context)
     variables = above.variables
-    if says_variables(said_of):
-        variables, said_of = with_variables(variables, said_of)
+    if matched or "style" in told:
+        said_of = declared(told.get("style", ""), said_of, matched)
+        if says_variables(said_of):
+            variables, said_of = with_variables(variables, said_of)
+    block, style = None, above
     if said_of or variables is not above.variables:
         display, inline, floats, block = display_of(tag, said_of)
         style = styled(
             above, tag, said_of, context, Box(display, inline, floats, linked, variables)
         )
-    if (tag == "details" and said[8] is None) or tag in ("select", "optgroup"):
+    if (tag == "details" and "open" not in told) or tag in ("select", "optgroup"):
         return Look(changed(style, gone=True), style, block)
     if tag in elements.REPLACED:
         style = changed(style, gone=True)
     return Look(style, None, block)
 
 
-def _hints(tag: str, said: Said, context: Context) -> dict[str, Value]:
+def _hints(tag: str, told: dict[str, str], context: Context) -> dict[str, Value]:
     """Return what the element and its attributes say, weaker than any style sheet."""
-    _, hidden, colour, behind, picture, text, _, size, opened, href = said
-    found = dict(_TAG_LOOKS.get(tag, _NO_LOOK))
-    if (hidden is not None and tag != "marquee") or (
-        tag in elements.NOT_RENDERED and not (tag == "dialog" and opened is not None)
+    found = dict(_TAG_LOOKS[tag]) if tag in _TAG_LOOKS else {}
+    if ("hidden" in told and tag != "marquee") or (
+        tag in elements.NOT_RENDERED and not (tag == "dialog" and "open" in told)
     ):
         found["display"] = "none"
-    if tag in ("a", "area") and href is not None:
-        found["color"] = context.link
-    elif tag == "table" and context.quirks:
+    if tag == "table" and context.quirks:
         found |= {"font-size": Length(ROOT_PX, "px"), "color": context.text}
-    elif tag == "font" and size in _FONT_SIZES:
-        found["font-size"] = Length(_FONT_SIZES[size], "px")
-    if picture and tag in _PAINTED:
-        found["background-image"] = "picture"
-    for name, value, tags in (
-        ("background-color", behind, _COLOURED),
-        ("color", text, _BODY),
-        ("color", colour, _FONT),
-    ):
-        if value and tag in tags and (known := html_colour(value)) is not None:
-            found[name] = known
+    for name, value in () if "\0" in tag else told.items():
+        if name == "href":
+            found["color"] = context.link
+        elif name == "size" and value in _FONT_SIZES:
+            found["font-size"] = Length(_FONT_SIZES[value], "px")
+        elif name == "background" and value and tag in elements.PAINTED:
+            found["background-image"] = "picture"
+        elif name in _COLOURS and value and (known := html_colour(value)) is not None:
+            found[_COLOURS[name]] = known
     return found
 
 
-_NO_LOOK: dict[str, Value] = {}
+_COLOURS = {"bgcolor": "background-color", "text": "color", "color": "color"}
 _TAG_LOOKS: dict[str, dict[str, Value]] = {
     "mark": {"color": BLACK, "background-color": Colour(255, 255, 0)},
     "dialog": {"color": BLACK, "background-color": WHITE},
-    **{tag: {"font-size": Length(size, "em")} for tag, size in _SIZES.items()},
+    **{tag: {"font-size": Length(size, "em")} for tag, size in elements.RESIZED.items()},
 }
-_PAINTED = elements.names("body table td th thead tbody tfoot tr")
-_COLOURED = _PAINTED | {"marquee"}
-_BODY, _FONT = elements.names("body"), elements.names("font")
 _CONTROL_LOOK: dict[str, Value] = {
     "font-size": Length(_CONTROL_PX, "px"), "color": BLACK, "text-indent": ZERO,
     "background-color": Colour(239, 239, 239),
 }  # fmt: skip
 
 
-_TAG_LOOKS |= dict.fromkeys(_CONTROLS, _CONTROL_LOOK)
+_TAG_LOOKS |= dict.fromkeys(elements.CONTROLS, _CONTROL_LOOK)
 
 
 def _is_shown_inside(node: "Node", parent: "Node") -> bool:

@@ -9,32 +9,25 @@ The work that hostile nesting can cause (walks through the open elements, elemen
 is counted; once `work` is spent, what is left is read by its tags alone.
 """
 
-from collections.abc import Callable
-
 from spamd.message.html import elements
-from spamd.message.html.attributes import Values
-from spamd.message.html.implied import STARTS
-from spamd.message.html.node import After, Node
+from spamd.message.html.node import Node, following
+from spamd.message.html.style import ROOT
+from spamd.message.html.styler import Styler
+from spamd.message.html.tag import (
+    FORMATTING,
+    HEAD,
+    LISTED,
+    NO_VALUES,
+    TABLE_OWN,
+    UNPUSHED,
+    Tag,
+    look_of,
+)
+from spamd.message.html.tag import ROOT as FOREIGN_ROOT
 
 _WORK = 400_000
 _FORMATTING_MAX = 64
-_NOTHING = Values()
-
-
-_HEAD, _TABLE_OWN, _UNPUSHED, _ROOT, _FORMATTING, _MARKED = 1, 2, 4, 8, 16, 32
-_LISTED = _FORMATTING | _MARKED
-_SETS = {
-    _HEAD: elements.HEAD,
-    _TABLE_OWN: elements.TABLE_OWN,
-    _UNPUSHED: elements.UNPUSHED,
-    _ROOT: elements.names("svg math"),
-    _FORMATTING: elements.FORMATTING,
-    _MARKED: elements.MARKED,
-}
-_FLAGS: dict[str, int] = {}  # one look-up for all of these sets
-for _flag, _names in _SETS.items():
-    for _name in _names:
-        _FLAGS[_name] = _FLAGS.get(_name, 0) | _flag
+_IMPLIED = {name: Tag(name, NO_VALUES) for name in ("tbody", "tr")}
 
 
 _END_SHIELDS = {
@@ -48,42 +41,40 @@ _END_SHIELDS = {
 }
 
 
-def _ordinary(tree: "Tree", _tag: str) -> bool:
-    if tree.formatting:
-        tree.reconstruct()
-    return True
-
-
 class Tree:
     """The stack of open elements and the list of formatting elements (WHATWG §13.2.4)."""
 
     def __init__(
-        self, styled: Callable[[Node], None], *, quirks: bool, first: "Tree | None" = None
+        self, styler: Styler, *, quirks: bool, kept: bool, first: "Tree | None" = None
     ) -> None:
-        self._styled = styled
+        self._styler = styler
+        self._sheets = styler.sheets
         self.quirks = quirks
-        self._after = [] if first is None else first.following()
+        self._after = [] if first is None else following(first.nodes)
         given = {} if first is None else first.merged
-        self._nodes: list[Node] = []
+        self._kept = kept  # neighbours are asked for
+        self.nodes: list[Node] = []
         self.work = _WORK
         self.broken = False  # an end tag has ended blocks inside its element
         self.solid = False  # something of a body was met that is no page of frames
         self.begun = False  # something of the body was met
-        self.merged: dict[str, Values] = {}  # attributes of `html` and `body` tags that came late
-        root = self._node("html", "html", given.get("html", _NOTHING), None)
-        self._head = self._node("head", "head", _NOTHING, root)
-        body = self._node("body", "body", given.get("body", _NOTHING), root)
+        self.merged: dict[
+            str, dict[str, str]
+        ] = {}  # attributes of `html` and `body` tags that came late
+        root = self._page_node("html", given.get("html", NO_VALUES), None)
+        self._head = self._page_node("head", NO_VALUES, root)
+        body = self._page_node("body", given.get("body", NO_VALUES), root)
         self.stack = [root, body]
         self.counts = {"html": 1, "body": 1}
         self.formatting: list[Node | None] = []
 
-    def text(self, *, blank: bool) -> Node:
+    def text(self, piece: str) -> Node:
         """Return the element that text belongs to which comes now."""
         top = self.stack[-1]
-        if not blank:
-            self.begun = self.solid = True
-            formatting = self.formatting
-            if formatting and (last := formatting[-1]) is not None and not last.open:
+        if not piece.isspace():
+            if not self.solid:
+                self.begun = self.solid = True
+            if self.formatting:
                 self.reconstruct()
                 top = self.stack[-1]
             if top.name in elements.TABLE_INSIDE:
@@ -91,57 +82,67 @@ class Tree:
         top.filled = True
         return top
 
-    def start(self, tag: str, values: Values, *, empty: bool) -> Node | None:
+    def start(self, tag: Tag) -> Node | None:
         """Take a start tag; return its element, None for a tag that makes none."""
-        top = self.stack[-1]
-        if top.foreign and (foreign := self._start_foreign(tag, values, empty=empty)):
+        stack = self.stack
+        if stack[-1].foreign and (foreign := self._start_foreign(tag)):
             return foreign
-        if tag in elements.PAGE:
-            self.merge(tag, values)
+        if tag.rule is None:
+            if self.formatting:
+                self.reconstruct()
+        elif not tag.rule(self, tag):
             return None
-        if not STARTS.get(tag, _ordinary)(self, tag):
-            return None
-        flags = _FLAGS.get(tag, 0)
-        if not (self.solid and self.begun):
-            self._note_beginning(tag)
-            if flags & _HEAD and not self.begun:
-                return self._in_head(tag, values)
-        top = self.stack[-1]
-        if top.name in elements.TABLE_INSIDE and not flags & _TABLE_OWN:
+        name, flags = tag.name, tag.flags
+        if not self.solid and self._stands_in_head(tag):
+            return self._in_head(tag)
+        top = stack[-1]
+        if top.name in elements.TABLE_INSIDE and not flags & TABLE_OWN:
             top = self._in_front_of_table()
-        if flags & _UNPUSHED:
-            return self._node(tag, tag, values, top)
-        node = self._node(tag, f"{tag}\0{tag}" if flags & _ROOT else tag, values, top)
-        if not (empty and node.foreign):
-            self._push(node, flags)
+        if flags & FOREIGN_ROOT:
+            name = f"{name}\0{name}"
+        node = self._node(tag, name, top)
+        if flags & UNPUSHED or (tag.empty and node.foreign):
+            return node
+        stack.append(node)
+        self.counts[name] = self.counts.get(name, 0) + 1
+        if flags & LISTED:
+            self._list(node if flags & FORMATTING else None)
         return node
 
-    def _note_beginning(self, tag: str) -> None:
-        if tag not in elements.HEAD:
-            self.begun = True
-            self.solid = self.solid or tag in elements.SOLID
+    def imply(self, name: str) -> None:
+        """Open an element whose tag was left out."""
+        self.start(_IMPLIED[name])
 
-    def _in_head(self, tag: str, values: Values) -> Node:
-        node = self._node(tag, tag, values, self._head)
-        if tag == "template":
-            self._push(node, _MARKED)
+    def _stands_in_head(self, tag: Tag) -> bool:
+        """Tell whether a tag comes before the body, which all but those of the head begin."""
+        if tag.flags & HEAD:
+            return not self.begun
+        self.begun = True
+        self.solid = tag.name in elements.SOLID
+        return False
+
+    def _in_head(self, tag: Tag) -> Node:
+        node = self._node(tag, tag.name, self._head)
+        if tag.name == "template":
+            self._push(node)
+            self._list(None)
         return node
 
-    def end(self, tag: str) -> Node | None:
+    def end(self, tag: Tag) -> Node | None:
         """Take an end tag; return the element that it ends."""
-        top = self.stack[-1]
-        if top.name == tag and tag != "body":
-            formatting = self.formatting
-            if tag not in elements.FORMATTING:
+        stack, name = self.stack, tag.name
+        top = stack[-1]
+        if top.name == name and len(stack) > 2:
+            if not tag.flags & FORMATTING:
                 return self.pop()
-            if formatting and formatting[-1] is top:
-                formatting.pop()
+            if self.formatting and self.formatting[-1] is top:
+                self.formatting.pop()
                 return self.pop()
-        if top.foreign and tag not in ("p", "br"):
-            found, ended = self._end_foreign(tag)
+        if top.foreign and name not in ("p", "br"):
+            found, ended = self._end_foreign(name)
             if found:
                 return ended
-        return self._end_html(tag)
+        return self._end_html(name)
 
     def _end_html(self, tag: str) -> Node | None:
         if tag in elements.FORMATTING:
@@ -155,14 +156,15 @@ class Tree:
         shields = _END_SHIELDS.get(tag)
         return self._end_other(tag) if shields is None else self.close(tag, shields)
 
-    def merge(self, tag: str, values: Values) -> None:
+    def merge(self, tag: str, values: dict[str, str]) -> None:
         """Give the attributes of one more `html` or `body` tag to the element."""
         if tag == "head":
             return
         node = self.stack[0 if tag == "html" else 1]
         if values:
-            node.values = Values.of(values | node.values)
-            if self.begun and node.values.look is not None:
+            node.values = values | node.values
+            node.look = look_of(tag, node.values)
+            if self.begun and node.look:
                 self.merged[tag] = node.values
             self.restyle()
         if tag == "body":
@@ -170,55 +172,42 @@ class Tree:
 
     def restyle(self) -> None:
         """Work out anew how all open elements are shown."""
-        self._styled(self.stack[0])
+        self._styler.style(self.stack[0])
         self._restyle(1)
 
-    def _node(self, tag: str, name: str, values: Values, parent: Node | None) -> Node:
+    def _page_node(self, name: str, values: dict[str, str], parent: Node | None) -> Node:
+        return self._node(Tag(name, values), name, parent)
+
+    def _node(self, tag: Tag, name: str, parent: Node | None) -> Node:
         """Make an element and work out how it is shown."""
-        node = Node(tag, name, values, parent)
-        nodes, after = self._nodes, self._after
-        if after and len(nodes) < len(after):
-            node.after = after[len(nodes)]
-        nodes.append(node)
-        if tag != name:
-            node.foreign = True
-        self._styled(node)
+        style = ROOT if parent is None else parent.style
+        node = Node(tag.name, name, tag.values, tag.look, parent, style)
+        if self._kept:
+            self._place(node)
+        if not tag.plain or node.foreign or self._sheets.any:
+            self._styler.style(node)
         return node
 
-    def following(self) -> list[After]:
-        """Return what follows each element, in the order they were opened."""
-        siblings: dict[tuple[Node, str], int] = {}
-        found: list[After] = []
-        for node in reversed(self._nodes):
-            if node.parent is None:
-                found.append((0, 0, False))
-                continue
-            every, kind = (node.parent, ""), (node.parent, node.tag)
-            found.append(
-                (
-                    siblings.get(every, 0),
-                    siblings.get(kind, 0),
-                    not node.filled and node.last is None,
-                )
-            )
-            siblings[every] = siblings.get(every, 0) + 1
-            siblings[kind] = siblings.get(kind, 0) + 1
-        found.reverse()
-        return found
+    def _place(self, node: Node) -> None:
+        """Note where an element stands among its neighbours."""
+        if len(self.nodes) < len(self._after):
+            node.after = self._after[len(self.nodes)]
+        self.nodes.append(node)
+        if (parent := node.parent) is not None:
+            if (elder := parent.last) is not None:
+                node.previous = elder
+                node.index = elder.index + 1
+            parent.last = node
 
-    def _push(self, node: Node, flags: int) -> None:
-        name, counts = node.name, self.counts
+    def _push(self, node: Node) -> None:
         self.stack.append(node)
-        counts[name] = counts.get(name, 0) + 1
-        if not flags & _LISTED:
-            return
-        if flags & _FORMATTING:
-            formatting = self.formatting
-            formatting.append(node)
-            if len(formatting) > _FORMATTING_MAX:
-                del formatting[0]
-        else:
-            self.formatting.append(None)
+        self.counts[node.name] = self.counts.get(node.name, 0) + 1
+
+    def _list(self, node: Node | None) -> None:
+        """Take a formatting element, or a mark that parts those before it, into the list."""
+        self.formatting.append(node)
+        if node is not None and len(self.formatting) > _FORMATTING_MAX:
+            del self.formatting[0]
 
     def pop(self) -> Node:
         """Take the innermost element off."""
@@ -279,9 +268,8 @@ class Tree:
             if old is None or self.work <= 0:
                 del formatting[place:]
                 return
-            node = self._node(old.tag, old.tag, old.values, self._here())
-            self.stack.append(node)
-            self.counts[node.name] = self.counts.get(node.name, 0) + 1
+            node = self._node(Tag(old.tag, old.values), old.tag, self._here())
+            self._push(node)
             formatting[place] = node
 
     def end_formatting(self, tag: str) -> Node | None:
@@ -325,7 +313,7 @@ class Tree:
             if self.work <= 0:
                 return
             self.stack[place].parent = self.stack[place - 1]
-            self._styled(self.stack[place])
+            self._styler.style(self.stack[place])
 
     def _end_other(self, tag: str) -> Node | None:
         stack = self.stack
@@ -368,27 +356,27 @@ class Tree:
         while self.stack[-1].name in elements.IMPLIED_END:
             self.pop()
 
-    def _start_foreign(self, tag: str, values: Values, *, empty: bool) -> Node | None:
+    def _start_foreign(self, tag: Tag) -> Node | None:
         """Take a start tag inside `svg` or `math`; None when it is one of HTML all the same."""
-        top = self.stack[-1]
+        top, name, values = self.stack[-1], tag.name, tag.values
         kind = top.name.partition("\0")[0]
         if top.name in elements.HTML_INSIDE and not (
-            kind == "math" and top.tag not in ("desc", "title") and tag in ("mglyph", "malignmark")
+            kind == "math" and top.tag not in ("desc", "title") and name in ("mglyph", "malignmark")
         ):
             return None
         if top.name == "math\0annotation-xml" and (
-            tag == "svg" or "html" in values.get("encoding", "") or _is_html(top)
+            name == "svg" or "html" in values.get("encoding", "") or _is_html(top)
         ):
             return None
-        if tag in elements.BREAKOUT or (
-            tag == "font" and not {"color", "face", "size"}.isdisjoint(values)
+        if name in elements.BREAKOUT or (
+            name == "font" and not {"color", "face", "size"}.isdisjoint(values)
         ):
-            while "\0" in (name := self.stack[-1].name) and name not in elements.HTML_INSIDE:
+            while "\0" in (above := self.stack[-1].name) and above not in elements.HTML_INSIDE:
                 self.pop()
             return None
-        node = self._node(tag, f"{kind}\0{tag}", values, top)
-        if not empty:
-            self._push(node, 0)
+        node = self._node(tag, f"{kind}\0{name}", top)
+        if not tag.empty:
+            self._push(node)
         return node
 
     def _end_foreign(self, tag: str) -> tuple[bool, Node | None]:
