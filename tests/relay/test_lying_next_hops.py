@@ -92,6 +92,12 @@ async def instead_of_354(reader: asyncio.StreamReader, writer: asyncio.StreamWri
 EARLY = [before_anything, at_the_first_octets, and_goes, and_again_at_the_end, instead_of_354]
 
 
+@pytest.fixture(autouse=True)
+def _patient_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the next hop time to answer too early on a busy machine, too."""
+    monkeypatch.setattr("spamd.relay.outbound.wire.PROBE_S", 0.1)
+
+
 async def refused(running: Running, message: bytes) -> None:
     """Send a mail, which must be put off, and see that the next hop is to blame."""
     talk = await running.talk()
