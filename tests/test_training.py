@@ -294,3 +294,22 @@ async def test_a_lesson_taken_back_while_others_are_rehearsed_is_passed_over(
 def test_impossible_options_are_refused(wrong: dict[str, int], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         TrainingOptions(**wrong)
+
+
+async def test_half_of_a_rehearsal_is_of_each_label_and_goes_in_whole_batches(
+    store: MemoryStore,
+) -> None:
+    options = TrainingOptions(batch=4, rehearse=20)
+    trainer = Trainer(unit_of_work=lambda: store, clock=FakeClock(), options=options)
+    await one_after_the_other(trainer, 30)
+    before = dict(store.journal)
+    told = len(store.commits)
+
+    assert await trainer.rehearse() == 20
+
+    again = [digest for digest in store.journal if store.journal[digest] is not before[digest]]
+    labels = [store.journal[digest].label for digest in again]
+    assert (labels.count(SPAM), labels.count(HAM)) == (10, 10)
+    newest = {SPAM: set(list(before)[20:30]), HAM: set(list(before)[50:])}
+    assert set(again) == newest[SPAM] | newest[HAM]
+    assert store.commits[told:] == [8] * 5

@@ -541,3 +541,7 @@ def test_a_gram_has_the_slot_of_its_lowest_bits() -> None:
     assert logistic.slots(grams, 1 << 20).tolist() == [0, 5, 5, (1 << 20) - 1]
     assert logistic.slots(grams, 4).tolist() == [0, 1, 1, 3]
     assert logistic.GRAM_SLOTS == 1 << 20
+
+
+def test_the_prior_of_nothing_without_smoothing_is_finite() -> None:
+    assert multinomial.log_prior(np.zeros(2), 0.0).tolist() == pytest.approx([log(1e-12)] * 2)

@@ -131,3 +131,38 @@ def test_distinct_ids_ascend() -> None:
     arrays = [np.array([5, -1, 5]), np.array([-1, 2**62]), np.array([], dtype=np.int64)]
     assert distinct(arrays).tolist() == [-1, 5, 2**62]
     assert distinct([]).tolist() == []
+
+
+def test_which_tokens_a_long_message_teaches_never_changes() -> None:
+    """Drawn in whole numbers, as a lesson of another version must be taken back exactly."""
+    sample = sample_of(*(f"word{number}" for number in range(60)))
+    ids = [int(value) % 2**64 for value in sample.ids]
+    salt = 0
+    for value in ids:
+        salt ^= value
+
+    def key(value: int) -> int:
+        mixed = (value ^ salt) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ (mixed >> 29)) * 0x94D049BB133111EB % 2**64
+        return mixed ^ (mixed >> 32)
+
+    drawn = sorted(sorted(range(len(ids)), key=lambda place: key(ids[place]))[:10])
+    found = taught(sample, 10)
+    assert found is not None
+    assert found.tolist() == drawn
+
+
+def test_a_message_taken_back_leaves_nothing_and_the_vocabulary_it_had() -> None:
+    table = TokenTable(ids([1, 2]))
+    both, first = table.find(ids([1, 2])), table.find(ids([1]))
+    twice, once = np.array([2, 1], dtype=np.uint8), np.ones(1, dtype=np.uint8)
+
+    assert table.add(both, twice, Label.HAM, 1, 5) == 2
+    assert table.add(first, once, Label.SPAM, 1, -9) == 0
+    assert table.counts(both).cells.tolist() == [[1, 1, 1, 2, -4], [0, 1, 0, 1, 5]]
+    assert table.add(both, twice, Label.HAM, -1, -5) == -1
+    assert table.counts(both).cells.tolist() == [[1, 0, 1, 0, -9], [0, 0, 0, 0, 0]]
+    assert table.add(first, once, Label.SPAM, -1, 9) == -1
+    assert not table.counts(both).cells.any()
+    nothing = np.zeros(0, dtype=np.intp)
+    assert table.add(nothing, np.zeros(0, dtype=np.uint8), Label.HAM, -1, 0) == 0

@@ -264,6 +264,9 @@ def test_the_documented_defaults_hold() -> None:
     assert (options.refit_every, options.window, options.regularisation) == (50, 3000, 10.0)
     assert (options.wrong_labels, options.classifiers) == (0.01, CLASSIFIERS)
     assert ScoreHistory().window == 3000
+    assert " ".join(CLASSIFIERS) == (
+        "graham multinomial fisher confidence logistic grams facts dependence"
+    )
 
 
 @pytest.mark.parametrize("window", [1, 2, 5])
