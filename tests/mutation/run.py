@@ -60,7 +60,7 @@ PARTS: Mapping[str, tuple[str, str, Sequence[tuple[str, str]]]] = {
         (
             ("identity", "test_identity*"),
             ("markup", "test_mark*"),
-            ("tokens/*", "test_features test_grams test_headers"),
+            ("tokens/*", "test_features test_grams test_headers test_golden test_token_kinds"),
         ),
     ),
 }
