@@ -4,6 +4,7 @@ Each is put together here by hand from the bytes that docs and module describe, 
 the form is seen before a database full of digests belongs to nobody.
 """
 
+from base64 import b64encode
 from hashlib import blake2b
 
 import pytest
@@ -114,10 +115,17 @@ def test_the_fields_of_a_message_inside_count_but_its_transfer_encoding() -> Non
     assert extract(raw.replace(b"Subject", b"Comments")).digest != found
 
 
-def test_stray_lines_count_without_their_white_space() -> None:
-    raw = b"Content-Type: multipart/mixed; boundary=m\n\nstray one\n--m\n\nx\n--m--\n"
+def test_lines_among_the_fields_that_are_none_count_without_their_white_space() -> None:
+    raw = b"Subject: a\nno field here\nTo: b@c.example\n\nx\n"
+    expected = digest_of(
+        *header(subject=b"a", to=b"b@c.example"),
+        (b"stray", b"nofieldhere"),
+        *body(b"x"),
+        (b"nested", b""),
+    )
 
-    assert extract(raw).digest == extract(raw.replace(b"stray one", b"stray  one")).digest
+    assert extract(raw).digest == expected
+    assert extract(raw.replace(b"no field", b"no  field")).digest == expected
 
 
 def test_quoted_from_lines_and_line_ends_do_not_count() -> None:
@@ -230,3 +238,14 @@ def test_a_part_that_is_only_a_footer_is_left_out() -> None:
         extract(top + b"--m\n\n" + footer + b"--m--\n").digest == extract(top + b"--m--\n").digest
     )
     assert extract(top + b"--m\n\n\n--m--\n").digest != extract(top + b"--m--\n").digest
+
+
+def test_line_ends_inside_an_encoding_do_not_count() -> None:
+    top = b"Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\n"
+    footer = b"_" * 47 + b"\n" + LIST % (b"dev", b"dev", b"dev", b"lists.example")
+    text = b"one\n>From two\n" + footer
+
+    expected = digest_of(*header(), *body(b"oneFromtwo"), (b"nested", b""))
+    assert extract(top + b64encode(text) + b"\n").digest == expected
+    windows = b64encode(text.replace(b"\n", b"\r\n"))
+    assert extract(top + windows + b"\n").digest == expected
