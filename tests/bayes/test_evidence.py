@@ -326,3 +326,19 @@ def test_while_one_label_was_never_trained_only_logistic_regression_has_clues(on
     teach(model, sample_of("dear"), other)
     told = explain(model, sample_of("buy", "now"))
     assert {one.name for one in told.classifiers if one.clues} >= {"graham", "multinomial"}
+
+
+@pytest.mark.parametrize("clues", [1, 2, 3, 4, 5, 6, 7])
+def test_a_verdict_that_stands_without_all_its_clues_has_no_flip(clues: int) -> None:
+    options = BayesOptions(decision=FEW, fusion=FusionOptions(classifiers=("multinomial",)))
+    model = new_model(options)
+    words = [f"pill{number}" for number in range(clues)]
+    for _ in range(30):
+        teach(model, sample_of(*words), Label.SPAM)
+        teach(model, sample_of("dear", "all"), Label.HAM)
+    model.fusion = FusionWeights.of([9.0, 0.0, 1.0] + [0.0] * (len(CLASSIFIERS) - 2), 60)
+
+    told = explain(model, sample_of(*words))
+
+    assert told.decision.verdict is Verdict.SPAM
+    assert told.flip is None

@@ -16,6 +16,7 @@ from spamd.bayes.classifiers.mixed import (
     log_joint,
     log_posterior,
     log_prior,
+    log_ratio,
     score,
 )
 from spamd.bayes.factcounts import FactCounts
@@ -308,3 +309,15 @@ def test_three_classes_are_judged_by_the_same_arithmetic() -> None:
 def test_impossible_options_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         FactsOptions(**options)  # type: ignore[arg-type]  # the fields under test are floats
+
+
+def test_without_smoothing_a_share_is_the_share_and_of_nothing_it_is_even() -> None:
+    count, values = np.array([1, 0, 3]), np.array([3, 3, 3])
+
+    def shares(total: int, counted: NDArray[np.int64]) -> list[float]:
+        found = np.exp(log_ratio(counted, np.array([total]), values, 0.0))
+        return [float(share) for share in found]
+
+    assert shares(1, np.array([1, 0, 0])) == pytest.approx([1.0, 1e-12, 1e-12])
+    assert shares(4, count) == pytest.approx([0.25, 1e-12, 0.75])
+    assert shares(0, np.zeros(3, dtype=np.int64)) == pytest.approx([1 / 3] * 3)

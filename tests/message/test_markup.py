@@ -1,4 +1,5 @@
 import time
+from base64 import b64encode
 
 import pytest
 
@@ -193,3 +194,28 @@ def test_k3_a_forged_field_is_found_wherever_it_stands_in_a_long_header(filler: 
             before + b"X-Spam-Flag\r\n : YES\r\nno\r\nX-Spam-Flag: YES\r\n" + filler * 9 + b"\r\n"
         )
         assert b"spam" not in strip_and_prepend(head, b"").lower()
+
+
+def encoded(text: str) -> str:
+    return f"=?utf-8?B?{b64encode(text.encode()).decode()}?="
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        ("x" * 70, ["N-ame: " + "x" * 70]),
+        ("x" * 71, ["N-ame: " + "x" * 71]),
+        ("x" * 900, ["N-ame: " + "x" * 900]),
+        ("x" * 901, ["N-ame: " + "x" * 900, " x"]),
+        ("a" * 35 + " " + "b" * 35, ["N-ame: " + "a" * 35 + " " + "b" * 35]),
+        ("a" * 35 + " " + "b" * 36, ["N-ame: " + "a" * 35, " " + "b" * 36]),
+        (" a  b\tc ", ["N-ame: a b c"]),
+        ("é" * 21, ["N-ame: " + encoded("é" * 21)]),
+        ("é" * 22, ["N-ame: " + encoded("é" * 21), " " + encoded("é")]),
+        ("é" * 20 + "abc", ["N-ame: " + encoded("é" * 20 + "ab"), " " + encoded("c")]),
+    ],
+)
+def test_a_field_is_folded_and_encoded_to_the_octet(value: str, lines: list[str]) -> None:
+    expected = "".join(f"{line}\r\n" for line in lines)
+
+    assert render([("N-ame", value)], b"\r\n") == expected.encode()

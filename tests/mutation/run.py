@@ -42,7 +42,7 @@ PARTS: Mapping[str, tuple[str, str, Sequence[tuple[str, str]]]] = {
             ("batch classifiers/[cfgl]*", "test_classifiers test_reference test_options"),
             ("classifiers/multinomial", "test_*_multinomial test_classifiers test_reference"),
             ("classifiers/dependence", "test_dependence test_options test_learning"),
-            ("classifiers/mixed", "test_mixed* test_*_facts test_options"),
+            ("classifiers/mixed", "test_mixed* test_*_facts test_options test_learning"),
             ("fact*", "test_mixed test_learning"),
             ("counts", "test_counts"),
             ("decision", "test_decision test_options"),
