@@ -18,7 +18,7 @@ import os
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import pairwise
@@ -208,6 +208,18 @@ def files(folder: str, patterns: str) -> list[Path]:
     return found
 
 
+def every() -> set[str]:
+    """Return the names of all mutants there are."""
+    rows = [(code, modules) for code, _, own in PARTS.values() for modules, _ in own]
+    return {str(one) for code, modules in rows for one in _of(files(code, modules))}
+
+
+def _of(paths: Sequence[Path]) -> Iterator[Mutant]:
+    for path in paths:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        yield from mutants(path, module)
+
+
 def listed() -> dict[str, str]:
     """Return the mutants that may survive, each with its reason."""
     lines = [line for line in LISTED.read_text().splitlines() if line and line[0] != "#"]
@@ -219,7 +231,10 @@ def main(names: Sequence[str]) -> int:
     reasons = listed()
     count = int(os.environ.get("COUNT") or sys.maxsize)
     jobs = int(os.environ.get("JOBS") or os.cpu_count() or 1)
-    unlisted = 0
+    stale = reasons.keys() - every()
+    for line in sorted(stale):
+        print(f"listed, but no mutant: {line}")
+    unlisted = len(stale)
     for name, (code, tests, rows) in PARTS.items():
         within = () if name in names else tuple(one for one in names if one not in PARTS)
         if names and name not in names and not within:
