@@ -8,7 +8,7 @@ Where the terminal's encoding has no bars and arrows, plain signs of the same wi
 import codecs
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
+
+    from spamd.feedback.ports import AccountState, Held
+    from spamd.sample import Label
 
 PIPE_WIDTH = 110
 """Columns of a table that goes into a file or a pipe."""
@@ -139,3 +142,24 @@ def _no_stage(_stage: str, _done: int, _total: int) -> None:
 def counted(number: int, noun: str) -> str:
     """Return "1 message", "1,234 messages"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class QuietObserver:
+    """Tells nobody: the command's own output says all there is to say."""
+
+    def learned(
+        self, label: "Label", source: str, outcome: str, before: float, after: float
+    ) -> None:
+        """Ignore it: the summary counts lessons."""
+
+    def held(self, lesson: "Held") -> None:
+        """Ignore it: the summary counts them."""
+
+    def watched(self, accounts: "Mapping[AccountState, int]") -> None:
+        """Ignore it: the summary names what went wrong."""
+
+    def happened(self, event: str, **details: str | float) -> None:
+        """Ignore it: the summary counts."""
+
+    def failed(self, event: str, error: BaseException, **details: str | float) -> None:
+        """Ignore it: the summary names faults."""

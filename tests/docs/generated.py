@@ -1,8 +1,9 @@
 """What the code knows and people read elsewhere: written from the code by `make docs`.
 
-config/spamd.toml   every setting: the docstrings of the options classes, and their defaults
-docs/operations.md  the commands: how each is called, and the first line of its help; the metrics:
-                    their labels and their help
+config/spamd.toml     every setting: the docstrings of the options classes, and their defaults
+docs/operations.md    the commands: how each is called, and the first line of its help; the
+                      metrics: their labels and their help
+docs/architecture.md  the packages: what each holds, its modules and lines
 
 In a document, a table stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 `test_generated.py` fails when a file is not what the code says.
@@ -189,7 +190,33 @@ def _metric(call: ast.Call) -> tuple[str, tuple[str, ...], str]:
     return name + suffix, rest[0] if rest else (), text.removesuffix(".")
 
 
-TABLES: Mapping[str, Callable[[], str]] = {"commands": commands_table, "metrics": metrics_table}
+def packages() -> Mapping[str, list[Path]]:
+    """Return the modules of each package, by its path below `spamd`."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted((ROOT / "spamd").rglob("*.py")):
+        name = path.parent.relative_to(ROOT).as_posix()
+        found.setdefault(name, []).extend([path] * (path.stem != "__init__"))
+    return found
+
+
+def packages_table() -> str:
+    """Return the table of packages; lines are rounded to hundreds, so that it rarely changes."""
+    rows = []
+    for name, modules in packages().items():
+        holds = ast.get_docstring(ast.parse((ROOT / name / "__init__.py").read_text("utf-8")))
+        assert holds, name
+        names = ", ".join(path.stem for path in modules)
+        lines = sum(len(path.read_text("utf-8").splitlines()) for path in modules)
+        first = holds.splitlines()[0].removesuffix(".")
+        rows.append(f"| `{name}/` | {first} | {names} | {round(lines, -2):,} |")
+    return "\n".join(["| package | what it holds | modules | lines |", "|---|---|---|---:|", *rows])
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "commands": commands_table,
+    "metrics": metrics_table,
+    "packages": packages_table,
+}
 
 
 def with_tables(old: str) -> str:
@@ -206,6 +233,7 @@ def with_tables(old: str) -> str:
 FILES: Mapping[str, Callable[[str], str]] = {
     "config/spamd.toml": settings_file,
     "docs/operations.md": with_tables,
+    "docs/architecture.md": with_tables,
 }
 """What is generated: path, and what makes its text from the text that is there."""
 

@@ -17,7 +17,7 @@ BLOCK = b"X-Spam-Flag: YES\r\n"
 with atheris.instrument_imports(include=["spamd.message"]):
     from spamd.message.features import extract
     from spamd.message.limits import Limits
-    from spamd.message.markup import strip_and_prepend
+    from spamd.message.spam_fields import strip_and_prepend
 
 
 def one_input(data: bytes) -> None:

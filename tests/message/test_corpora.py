@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spamd.message.features import extract
-from spamd.message.markup import strip_and_prepend
+from spamd.message.spam_fields import strip_and_prepend
 from tests.memory import forget_peak, peak_bytes, settled_bytes
 
 CPU_S = 1.0

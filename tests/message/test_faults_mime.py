@@ -7,9 +7,9 @@ import pytest
 from spamd.message.features import extract
 from spamd.message.html.page import render
 from spamd.message.limits import Limits
-from spamd.message.markup import strip_and_prepend
 from spamd.message.mime.parser import parse
 from spamd.message.reading import read
+from spamd.message.spam_fields import strip_and_prepend
 from spamd.sample import Kind
 
 from .helpers import mail, of_kind, page, tokens, words

@@ -13,13 +13,23 @@ from typing import Any
 
 import pytest
 
-from spamd.message import facts, features, identity, markup, reading, subject, trace, unicode, url
+from spamd.message import (
+    facts,
+    features,
+    identity,
+    reading,
+    spam_fields,
+    subject,
+    trace,
+    unicode,
+    url,
+)
 from spamd.message.css import colour, declarations, selector, stylesheet
 from spamd.message.html import page
 from spamd.message.limits import Limits
 from spamd.message.mime import calendar, charset, content_type, form, parser, transfer
 from spamd.message.tokens import grams, hashing, headers, kinds, shape
-from spamd.relay.content import newlines, trace_fields
+from spamd.relay.content import newlines, received_field
 from spamd.relay.content.data import stuffed, unstuffed
 from spamd.relay.smtp.commands import parse_path, without_unsupported
 
@@ -240,13 +250,15 @@ FUNCTIONS: dict[str, Work] = {
     "identity.rest_of": _encoded(lambda data: identity.rest_of([data[:100], data[100:]])),
     "identity.with_rest": _encoded(lambda data: identity.with_rest(data, b"rest")),
     "kinds.prefix_of": kinds.prefix_of,
-    "markup.holds_fields": _encoded(markup.holds_fields),
+    "spam_fields.holds_fields": _encoded(spam_fields.holds_fields),
     "parser.attached": _encoded(
         lambda data: parser.attached(b"Content-Type: multipart/mixed; boundary=b\n\n--b\n" + data)
     ),
-    "markup.fields_start": _encoded(markup.fields_start),
-    "markup.strip_and_prepend": _encoded(lambda data: markup.strip_and_prepend(data, b"A: b\r\n")),
-    "markup.render": lambda text: markup.render([("A", text)], b"\r\n"),
+    "spam_fields.fields_start": _encoded(spam_fields.fields_start),
+    "spam_fields.strip_and_prepend": _encoded(
+        lambda data: spam_fields.strip_and_prepend(data, b"A: b\r\n")
+    ),
+    "spam_fields.render": lambda text: spam_fields.render([("A", text)], b"\r\n"),
     "form.is_binary": form.is_binary,
     "form.is_markup": form.is_markup,
     "content_type.disposition_parameters": _encoded(content_type.disposition_parameters),
@@ -292,7 +304,7 @@ FUNCTIONS: dict[str, Work] = {
     "url.take_apart": url.take_apart,
     "url.canonical_host": url.canonical_host,
     "url.registrable_domain": lambda text: url.registrable_domain(url.canonical_host(text)),
-    "relay.received_count": _encoded(trace_fields.received_count),
+    "relay.received_count": _encoded(received_field.received_count),
     "relay.normalized": _encoded(lambda data: list(newlines.normalized([data]))),
     "relay.stuffed": _encoded(lambda data: unstuffed(stuffed(data))),
     "relay.parse_path": _encoded(lambda data: [parse_path(b"FROM:<" + data), parse_path(data)]),

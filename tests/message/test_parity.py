@@ -3,7 +3,7 @@
 import pytest
 
 from spamd.message.features import Features, extract
-from spamd.message.markup import strip_and_prepend
+from spamd.message.spam_fields import strip_and_prepend
 from spamd.relay.content.newlines import normalized
 
 from .helpers import mail

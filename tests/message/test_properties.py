@@ -10,9 +10,9 @@ from spamd.message import unicode
 from spamd.message.features import extract
 from spamd.message.html.page import render
 from spamd.message.limits import Limits
-from spamd.message.markup import HEADER_NAMES, strip_and_prepend
-from spamd.message.markup import render as render_fields
 from spamd.message.mime.parser import parse
+from spamd.message.spam_fields import HEADER_NAMES, strip_and_prepend
+from spamd.message.spam_fields import render as render_fields
 from spamd.message.tokens.hashing import token_id
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.message.url import cut_out, take_apart

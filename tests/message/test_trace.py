@@ -3,7 +3,7 @@
 import pytest
 
 from spamd.message.features import extract
-from spamd.message.markup import strip_and_prepend
+from spamd.message.spam_fields import strip_and_prepend
 from spamd.message.tokens.tokenizer import TokenizerOptions
 
 from .helpers import mail, tokens

@@ -59,7 +59,7 @@ PARTS: Mapping[str, tuple[str, str, Sequence[tuple[str, str]]]] = {
         "tests/message",
         (
             ("identity", "test_identity*"),
-            ("markup", "test_mark*"),
+            ("spam_fields", "test_spam_fields"),
             ("tokens/*", "test_features test_grams test_headers test_golden test_token_kinds"),
         ),
     ),

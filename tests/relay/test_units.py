@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spamd.message.envelope import Client
+from spamd.relay.content.received_field import date
 from spamd.relay.content.spool import Budget, SpooledMessage
-from spamd.relay.content.trace_fields import date
 from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import RelayOptions
 from spamd.relay.smtp.client_identity import (

@@ -16,7 +16,7 @@ from spamd.message.features import Features
 from spamd.storage.engine import Database
 from spamd.storage.maintenance.export import export_file, import_file
 from spamd.storage.maintenance.foreign_exports import FormatError
-from spamd.storage.maintenance.prune import PruneOptions, prune
+from spamd.storage.maintenance.prune_tokens import PruneOptions, prune
 from spamd.storage.maintenance.reset import reset
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.options import DatabaseOptions

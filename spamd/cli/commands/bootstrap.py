@@ -11,8 +11,7 @@ import typer
 from spamd import resources
 from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
-from spamd.cli.output import fault, json_line, line, progress, show
-from spamd.cli.quiet import QuietObserver
+from spamd.cli.output import QuietObserver, fault, json_line, line, progress, show
 from spamd.cli.run_summary import print_summary, summary_exit, summary_json
 from spamd.cli.session import Session, awaited, session
 from spamd.observe.text import printable

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spamd.storage.engine import Database
     from spamd.storage.maintenance.expiry import Expired
     from spamd.storage.maintenance.export import Imported
-    from spamd.storage.maintenance.prune import Pruned, PruneOptions
+    from spamd.storage.maintenance.prune_tokens import Pruned, PruneOptions
     from spamd.storage.maintenance.verify import Findings
     from spamd.storage.migrate import Upgrade
 
@@ -126,7 +126,7 @@ def prune(
     hour by itself: scans, held lessons, mail that was given up, what was seen in accounts that
     nobody watches any more (database.scans_days, feedback.held_days, parked_days, seen_days).
     """
-    from spamd.storage.maintenance.prune import PruneOptions
+    from spamd.storage.maintenance.prune_tokens import PruneOptions
 
     try:
         options = PruneOptions(unseen_days=unseen_days, seen_in=seen_in, floor=floor)
@@ -161,7 +161,7 @@ async def _prune(
 ) -> "tuple[str, Pruned, Expired]":
     from spamd.clock import WallClock
     from spamd.storage.maintenance.expiry import expire
-    from spamd.storage.maintenance.prune import prune as pruned
+    from spamd.storage.maintenance.prune_tokens import prune as pruned
 
     async with resources.open_store(here.settings) as store:
         done = await pruned(store.database, WallClock(), options, dry_run=dry_run)

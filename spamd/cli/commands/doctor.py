@@ -12,8 +12,7 @@ from spamd import resources
 from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
-from spamd.cli.output import json_line, line
-from spamd.cli.quiet import QuietObserver
+from spamd.cli.output import QuietObserver, json_line, line
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError, TemporaryError
 from spamd.observe.text import printable

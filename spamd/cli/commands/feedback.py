@@ -7,8 +7,7 @@ import typer
 from spamd import resources
 from spamd.cli.arguments import JsonOption
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import json_line, line
-from spamd.cli.quiet import QuietObserver
+from spamd.cli.output import QuietObserver, json_line, line
 from spamd.cli.run_summary import print_summary, summary_exit, summary_json
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError

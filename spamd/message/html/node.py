@@ -44,6 +44,14 @@ class Node:
         self.index = 1
         self.after = UNKNOWN_AFTER
 
+    def join(self) -> None:
+        """Become the youngest child of the parent."""
+        if (parent := self.parent) is not None:
+            if (elder := parent.last) is not None:
+                self.previous = elder
+                self.index = elder.index + 1
+            parent.last = self
+
 
 def following(nodes: list[Node]) -> list[After]:
     """Return what follows each of the elements of a page, in the order they were opened."""

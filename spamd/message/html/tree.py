@@ -9,7 +9,10 @@ The work that hostile nesting can cause (walks through the open elements, elemen
 is counted; once `work` is spent, what is left is read by its tags alone.
 """
 
+from collections.abc import Container
+
 from spamd.message.html import elements
+from spamd.message.html.foreign import end_foreign, start_foreign
 from spamd.message.html.node import Node, following
 from spamd.message.html.style import ROOT
 from spamd.message.html.styler import Styler
@@ -58,9 +61,8 @@ class Tree:
         self.broken = False  # an end tag has ended blocks inside its element
         self.solid = False  # something of a body was met that is no page of frames
         self.begun = False  # something of the body was met
-        self.merged: dict[
-            str, dict[str, str]
-        ] = {}  # attributes of `html` and `body` tags that came late
+        # attributes of `html` and `body` tags that came late
+        self.merged: dict[str, dict[str, str]] = {}
         root = self._page_node("html", given.get("html", NO_VALUES), None)
         self._head = self._page_node("head", NO_VALUES, root)
         body = self._page_node("body", given.get("body", NO_VALUES), root)
@@ -85,7 +87,7 @@ class Tree:
     def start(self, tag: Tag) -> Node | None:
         """Take a start tag; return its element, None for a tag that makes none."""
         stack = self.stack
-        if stack[-1].foreign and (foreign := self._start_foreign(tag)):
+        if stack[-1].foreign and (foreign := start_foreign(self, tag)):
             return foreign
         if tag.rule is None:
             if self.formatting:
@@ -100,7 +102,7 @@ class Tree:
             top = self._in_front_of_table()
         if flags & FOREIGN_ROOT:
             name = f"{name}\0{name}"
-        node = self._node(tag, name, top)
+        node = self.made(tag, name, top)
         if flags & UNPUSHED or (tag.empty and node.foreign):
             return node
         stack.append(node)
@@ -122,9 +124,9 @@ class Tree:
         return False
 
     def _in_head(self, tag: Tag) -> Node:
-        node = self._node(tag, tag.name, self._head)
+        node = self.made(tag, tag.name, self._head)
         if tag.name == "template":
-            self._push(node)
+            self.push(node)
             self._list(None)
         return node
 
@@ -139,7 +141,7 @@ class Tree:
                 self.formatting.pop()
                 return self.pop()
         if top.foreign and name not in ("p", "br"):
-            found, ended = self._end_foreign(name)
+            found, ended = end_foreign(self, name)
             if found:
                 return ended
         return self._end_html(name)
@@ -148,7 +150,7 @@ class Tree:
         if tag in elements.FORMATTING:
             return self.end_formatting(tag)
         if tag in elements.HEADINGS:
-            return self._end_heading()
+            return self._end_innermost(elements.HEADINGS, elements.SHIELDS)
         if not self.counts.get(tag) or tag in elements.PAGE:
             return None
         if tag == "form":
@@ -176,9 +178,9 @@ class Tree:
         self._restyle(1)
 
     def _page_node(self, name: str, values: dict[str, str], parent: Node | None) -> Node:
-        return self._node(Tag(name, values), name, parent)
+        return self.made(Tag(name, values), name, parent)
 
-    def _node(self, tag: Tag, name: str, parent: Node | None) -> Node:
+    def made(self, tag: Tag, name: str, parent: Node | None) -> Node:
         """Make an element and work out how it is shown."""
         style = ROOT if parent is None else parent.style
         node = Node(tag.name, name, tag.values, tag.look, parent, style)
@@ -193,13 +195,10 @@ class Tree:
         if len(self.nodes) < len(self._after):
             node.after = self._after[len(self.nodes)]
         self.nodes.append(node)
-        if (parent := node.parent) is not None:
-            if (elder := parent.last) is not None:
-                node.previous = elder
-                node.index = elder.index + 1
-            parent.last = node
+        node.join()
 
-    def _push(self, node: Node) -> None:
+    def push(self, node: Node) -> None:
+        """Open an element."""
         self.stack.append(node)
         self.counts[node.name] = self.counts.get(node.name, 0) + 1
 
@@ -219,13 +218,8 @@ class Tree:
                 pass
         return node
 
-    def _here(self) -> Node:
-        top = self.stack[-1]
-        return self._in_front_of_table() if top.name in elements.TABLE_INSIDE else top
-
     def _in_front_of_table(self) -> Node:
-        at = self.find("table", elements.NONE)
-        return self.stack[at - 1] if at else self.stack[-1]
+        return self.stack[self.find("table", elements.NONE) - 1]
 
     def find(self, name: str, shields: frozenset[str]) -> int:
         """Return the place of the innermost open element of that name, 0 if shielded or none."""
@@ -268,8 +262,10 @@ class Tree:
             if old is None or self.work <= 0:
                 del formatting[place:]
                 return
-            node = self._node(Tag(old.tag, old.values), old.tag, self._here())
-            self._push(node)
+            top = self.stack[-1]
+            parent = self._in_front_of_table() if top.name in elements.TABLE_INSIDE else top
+            node = self.made(Tag(old.tag, old.values), old.tag, parent)
+            self.push(node)
             formatting[place] = node
 
     def end_formatting(self, tag: str) -> Node | None:
@@ -316,15 +312,18 @@ class Tree:
             self._styler.style(self.stack[place])
 
     def _end_other(self, tag: str) -> Node | None:
-        stack = self.stack
         if not self.counts.get(tag):
             return None
-        for place in range(len(stack) - 1, 1, -1):
+        return self._end_innermost((tag,), elements.SPECIAL)
+
+    def _end_innermost(self, tags: Container[str], shields: frozenset[str]) -> Node | None:
+        """End the innermost element of these names, unless one of `shields` is open in it."""
+        for place in range(len(self.stack) - 1, 1, -1):
             self.work -= 1
-            name = stack[place].name
-            if name == tag:
+            name = self.stack[place].name
+            if name in tags:
                 return self.pop_through(place)
-            if name in elements.SPECIAL or self.work <= 0:
+            if name in shields or self.work <= 0:
                 return None
         return None
 
@@ -341,55 +340,7 @@ class Tree:
         del self.stack[at]
         return node
 
-    def _end_heading(self) -> Node | None:
-        for place in range(len(self.stack) - 1, 1, -1):
-            self.work -= 1
-            name = self.stack[place].name
-            if name in elements.HEADINGS:
-                return self.pop_through(place)
-            if name in elements.SHIELDS or self.work <= 0:
-                return None
-        return None
-
     def imply_ends(self) -> None:
         """End what an end tag may be left out of."""
         while self.stack[-1].name in elements.IMPLIED_END:
             self.pop()
-
-    def _start_foreign(self, tag: Tag) -> Node | None:
-        """Take a start tag inside `svg` or `math`; None when it is one of HTML all the same."""
-        top, name, values = self.stack[-1], tag.name, tag.values
-        kind = top.name.partition("\0")[0]
-        if top.name in elements.HTML_INSIDE and not (
-            kind == "math" and top.tag not in ("desc", "title") and name in ("mglyph", "malignmark")
-        ):
-            return None
-        if top.name == "math\0annotation-xml" and (
-            name == "svg" or "html" in values.get("encoding", "") or _is_html(top)
-        ):
-            return None
-        if name in elements.BREAKOUT or (
-            name == "font" and not {"color", "face", "size"}.isdisjoint(values)
-        ):
-            while "\0" in (above := self.stack[-1].name) and above not in elements.HTML_INSIDE:
-                self.pop()
-            return None
-        node = self._node(tag, f"{kind}\0{name}", top)
-        if not tag.empty:
-            self._push(node)
-        return node
-
-    def _end_foreign(self, tag: str) -> tuple[bool, Node | None]:
-        """Take an end tag inside `svg` or `math`; tell whether it is no matter of HTML."""
-        for place in range(len(self.stack) - 1, 1, -1):
-            self.work -= 1
-            node = self.stack[place]
-            if not node.foreign:
-                return False, None
-            if node.tag == tag:
-                return True, self.pop_through(place)
-        return False, None
-
-
-def _is_html(node: Node) -> bool:
-    return node.values.get("encoding", "").lower() in ("text/html", "application/xhtml+xml")

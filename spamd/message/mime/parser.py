@@ -20,7 +20,6 @@ import re
 from dataclasses import dataclass, replace
 
 from spamd.message.limits import Limits
-from spamd.message.markup import fields_start
 from spamd.message.mime.content_type import PLAIN, ContentType
 from spamd.message.mime.part import (
     FIELD_AT,
@@ -34,6 +33,7 @@ from spamd.message.mime.part import (
     transfer_encoding_of,
 )
 from spamd.message.mime.transfer import Encoding, transfer_decode
+from spamd.message.spam_fields import fields_start
 
 __all__ = ["Field", "Message", "Part", "parse"]
 

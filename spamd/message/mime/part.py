@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spamd.message.markup import HEADER_NAMES
 from spamd.message.mime.content_type import PLAIN, ContentType, content_type, disposition_parameters
 from spamd.message.mime.transfer import Encoding, encoding_of, transfer_decode
+from spamd.message.spam_fields import HEADER_NAMES
 
 _NO_SIGNS = rb"(?>(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff|[\x00-\x08\x0b\x0c\x0e-\x1f])*)"
 FIELD_AT = re.compile(_NO_SIGNS + rb"([!-9;-~]++)[ \t]*+:([^\n]*+(?>(?:\n[ \t][^\n]*+)*))\n?")

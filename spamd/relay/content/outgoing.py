@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from spamd.message.markup import fields_start
+from spamd.message.spam_fields import fields_start
 from spamd.relay.content.data import unstuffed_blocks
 from spamd.relay.content.spool import SpooledMessage
 

@@ -10,7 +10,7 @@ from spamd.ports import Clock
 from spamd.relay.content.spool import Budget
 from spamd.relay.deadlines import DeadlineTimer
 from spamd.relay.fair_queue import FairQueue, HandshakeLimiter
-from spamd.relay.inbound.client_limits import RecentClients
+from spamd.relay.inbound.command_limits import RecentClients
 from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.router import NextHops

@@ -24,11 +24,11 @@ from spamd.errors import (
 )
 from spamd.message.envelope import Envelope
 from spamd.message.identity import rest_of
-from spamd.message.markup import holds_fields, render, strip_and_prepend
+from spamd.message.spam_fields import holds_fields, render, strip_and_prepend
 from spamd.relay.content.data import MessageReader, stuffed, unstuffed, unstuffed_blocks
 from spamd.relay.content.outgoing import Outgoing
+from spamd.relay.content.received_field import MAX_RECEIVED, received_count, received_field
 from spamd.relay.content.spool import SpooledMessage
-from spamd.relay.content.trace_fields import MAX_RECEIVED, received_count, received_field
 from spamd.relay.deadlines import TimeLimit
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.report_receipt import send_receipt

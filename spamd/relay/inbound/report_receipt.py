@@ -17,8 +17,8 @@ from spamd.errors import NextHopUnavailable, SpamdError
 from spamd.message.envelope import Envelope
 from spamd.message.mime.parser import parse
 from spamd.relay.content.outgoing import Outgoing
+from spamd.relay.content.received_field import date
 from spamd.relay.content.spool import SpooledMessage
-from spamd.relay.content.trace_fields import date
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.outbound.router import NextHopSession
 from spamd.relay.smtp.commands import parse_path

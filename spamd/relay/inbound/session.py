@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Mapping
 from operator import attrgetter
 
 from spamd.relay.inbound.aiosmtpd_adapter import Command, CommandLoop
-from spamd.relay.inbound.client_limits import ClientLimits
+from spamd.relay.inbound.command_limits import ClientLimits
 from spamd.relay.inbound.connection_limiter import network_of
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.greeting import Greeting

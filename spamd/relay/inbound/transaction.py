@@ -19,7 +19,7 @@ from spamd.relay.content.data import BdatReader, DataReader, MessageReader
 from spamd.relay.content.spool import Share
 from spamd.relay.deadlines import Deadline, TimeLimit
 from spamd.relay.inbound.body_receiver import BodyReceiver
-from spamd.relay.inbound.client_limits import ClientLimits
+from spamd.relay.inbound.command_limits import ClientLimits
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.delivery import Delivery, final_replies
 from spamd.relay.inbound.greeting import Greeting

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from spamd.errors import SpamdError
 from spamd.relay.deadlines import Deadline
-from spamd.relay.inbound.client_limits import ClientLimits
+from spamd.relay.inbound.command_limits import ClientLimits
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.line_buffer import LineBuffer
 from spamd.relay.smtp.replies import (

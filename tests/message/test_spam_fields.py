@@ -3,8 +3,8 @@ from base64 import b64encode
 
 import pytest
 
-from spamd.message.markup import render, strip_and_prepend
 from spamd.message.mime.charset import header_text
+from spamd.message.spam_fields import render, strip_and_prepend
 
 BLOCK = b"X-Spam-Flag: YES\r\n"
 
