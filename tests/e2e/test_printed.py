@@ -379,7 +379,7 @@ def test_j12_report_addresses_as_printed_take_reports(servers: ExitStack) -> Non
         client.ehlo()
         for address in ("spam@example.org", "ham@example.org"):
             client.mail("ann@example.org")
-            assert client.rcpt(address) == (250, b"2.1.5 Report address")
+            assert client.rcpt(address) == (250, b"2.1.5 Report address OK")
             client.rset()
 
 

@@ -89,7 +89,7 @@ class TakesAll:
         return OK
 
     async def command(self, line: bytes) -> Reply:
-        return reply(502, "5.5.1 Not offered")
+        return reply(502, "5.5.1 Command not implemented")
 
     def keep_alive(self) -> None:
         pass

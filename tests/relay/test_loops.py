@@ -107,7 +107,7 @@ async def test_i8_what_only_shows_at_run_time_is_seen_when_we_greet_ourselves() 
         next_hops._default = (parse_next_hop(f"smtp://127.0.0.1:{running.port}", key="url"),)
         talk = await running.talk()
         answer = await talk.say(b"EHLO c.test")
-        assert answer == b"421 4.4.6 Mail loops back to us\r\n"
+        assert answer == b"421 4.4.6 Mail loops back to this server\r\n"
         await running.empty()
         assert len(next_hops.outgoing) == 0
         assert "leads back" in str(running.observer.faults[0][1])

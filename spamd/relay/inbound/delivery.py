@@ -41,7 +41,7 @@ from spamd.sample import Label
 LARGE_HEADER_BYTES = 64 * 1024
 """A larger header section is gone through in a thread: 4 MB of tiny fields would take a second."""
 
-_MIXED = reply(451, "4.3.0 Not all recipients could be served, please try again later")
+_MIXED = reply(451, "4.3.0 Delivery to some recipients failed, please try again later")
 
 
 class Delivery:

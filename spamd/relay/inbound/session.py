@@ -39,10 +39,10 @@ from spamd.relay.urls import Listener
 HELLO_BYTES = 255  # RFC 5321 §4.5.3.1.2
 
 _UNKNOWN = reply(500, "5.5.2 Command not recognized")
-_NOT_HERE = reply(500, "5.5.1 Command not used here")
+_NOT_HERE = reply(500, "5.5.1 Command not supported")
 _NOT_OFFERED = reply(502, "5.5.1 Command not implemented")
 _FORBIDDEN = reply(550, "5.7.0 Not allowed from your address")
-_TRY = reply(252, "2.0.0 Send some mail, we will try")  # RFC 5321 §7.3
+_TRY = reply(252, "2.0.0 Cannot VRFY user; send a message to attempt delivery")  # RFC 5321 §7.3
 _HELP = reply(214, "2.0.0 RFC 5321")
 _BYE = reply(221, "2.0.0 Bye")
 
@@ -249,7 +249,7 @@ class Session:
         if argument:
             transport.reply(SYNTAX)
         elif transport.encrypted:
-            transport.reply(reply(503, "5.5.1 TLS is on already"))
+            transport.reply(reply(503, "5.5.1 TLS is already active"))
         elif self._context.tls_context is None:
             transport.reply(reply(454, "4.7.0 TLS is not available"))
         else:
@@ -270,7 +270,7 @@ class Session:
             transport.reply(_NOT_OFFERED)
             return
         if greeting.logged_in or self.transaction.open:
-            transport.reply(reply(503, "5.5.1 Not now"))
+            transport.reply(reply(503, "5.5.1 Already authenticated, or a transaction is open"))
             return
         line = b"AUTH " + (argument or "").encode("utf-8", "surrogateescape")
         answer = await next_hop.command(line)

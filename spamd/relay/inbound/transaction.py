@@ -48,18 +48,18 @@ SMALL_CHUNK = 1024
 
 _SIZE = re.compile("[0-9]{1,20}")
 _START = reply(354, "End data with <CR><LF>.<CR><LF>")
-_HELLO_FIRST = reply(503, "5.5.1 Say hello first")
-_NO_SENDER = reply(503, "5.5.1 MAIL first")
+_HELLO_FIRST = reply(503, "5.5.1 Send EHLO or HELO first")
+_NO_SENDER = reply(503, "5.5.1 Send MAIL first")
 _NO_RECIPIENTS = reply(554, "5.5.1 No valid recipients")
 _NO_RECIPIENTS_LMTP = reply(503, "5.5.1 No valid recipients")
 _TLS_FIRST = reply(530, "5.7.0 Must issue a STARTTLS command first")
 _TOO_LARGE = reply(552, "5.3.4 Message too large")
-_NO_UTF8 = reply(553, "5.6.7 SMTPUTF8 is not possible on the way of this mail")
+_NO_UTF8 = reply(553, "5.6.7 SMTPUTF8 is not supported by the receiving server")
 _NO_BINARY = reply(501, "5.5.4 BODY=BINARYMIME is not offered")
 _TOO_MANY = reply(452, "4.5.3 Too many recipients")
-_ONE_ONLY = reply(452, "4.5.3 This recipient in a transaction of its own, please")
-_REPORT = reply(250, "2.1.5 Report address")
-_FULL = reply(452, "4.3.1 Not enough room now, please try again later")
+_ONE_ONLY = reply(452, "4.5.3 Send this recipient in a separate transaction")
+_REPORT = reply(250, "2.1.5 Report address OK")
+_FULL = reply(452, "4.3.1 Insufficient storage, please try again later")
 
 
 class Transaction:

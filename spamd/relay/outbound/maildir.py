@@ -106,7 +106,7 @@ class MaildirSession:
 
     async def command(self, line: bytes) -> Reply:  # noqa: ARG002 - nothing else is offered
         """Refuse anything else."""
-        return reply(502, "5.5.1 Not offered")
+        return reply(502, "5.5.1 Command not implemented")
 
     def keep_alive(self) -> None:
         """Do nothing: nobody waits."""

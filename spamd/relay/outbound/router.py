@@ -27,8 +27,8 @@ from spamd.relay.urls import NextHopUrl, Scheme, parse_next_hop
 from spamd.wording import reason
 
 Urls = tuple[NextHopUrl, ...]
-_NOT_NOW = reply(451, "4.4.1 Mail can't be taken now for this recipient, please try again later")
-_ELSEWHERE = reply(452, "4.5.3 This recipient in a transaction of its own, please")
+_NOT_NOW = reply(451, "4.4.1 Mail can't be accepted now for this recipient, please try again later")
+_ELSEWHERE = reply(452, "4.5.3 Send this recipient in a separate transaction")
 
 
 class NextHopSession(Protocol):

@@ -39,7 +39,7 @@ from spamd.relay.urls import NextHopUrl
 _UNKNOWN = {500, 502, 503}
 """What a server says to a PROXY header that it takes for commands, and we read behind EHLO."""
 
-_ACCEPTED_LATER = reply(421, "4.3.2 Mail can't be taken now, please try again later")
+_ACCEPTED_LATER = reply(421, "4.3.2 Mail can't be accepted now, please try again later")
 
 
 class SmtpSession:

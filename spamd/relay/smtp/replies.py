@@ -144,9 +144,11 @@ TABLE: Mapping[type[SpamdError], Row] = MappingProxyType(
         ProtocolError: _INTERNAL,
         DeadlineExceeded: Row(code=451, at_command=421, enhanced="4.3.0", text=f"Busy, {_LATER}"),
         NextHopUnavailable: Row(
-            code=451, at_command=421, enhanced="4.4.1", text=f"Mail can't be taken now, {_LATER}"
+            code=451, at_command=421, enhanced="4.4.1", text=f"Mail can't be accepted now, {_LATER}"
         ),
-        LoopsBack: Row(code=451, at_command=421, enhanced="4.4.6", text="Mail loops back to us"),
+        LoopsBack: Row(
+            code=451, at_command=421, enhanced="4.4.6", text="Mail loops back to this server"
+        ),
         NextHopLost: Row(
             code=451, at_command=421, enhanced="4.4.2", text=f"Connection lost, {_LATER}"
         ),
@@ -154,17 +156,23 @@ TABLE: Mapping[type[SpamdError], Row] = MappingProxyType(
             code=451, at_command=421, enhanced="4.7.5", text=f"No secure connection, {_LATER}"
         ),
         ClientNotIdentified: Row(
-            code=451, at_command=421, enhanced="4.3.5", text=f"Mail can't be taken now, {_LATER}"
+            code=451, at_command=421, enhanced="4.3.5", text=f"Mail can't be accepted now, {_LATER}"
         ),
         RemoteProtocolError: _INTERNAL,  # the next hop broke the rules, not the client
         Overloaded: Row(code=451, at_command=421, enhanced="4.3.2", text=f"Busy, {_LATER}"),
-        SpoolFull: Row(code=452, enhanced="4.3.1", text=f"Not enough room now, {_LATER}"),
+        SpoolFull: Row(code=452, enhanced="4.3.1", text=f"Insufficient storage, {_LATER}"),
         TooManyConnections: Row(code=421, enhanced="4.7.0", text="Too many connections"),
         ShuttingDown: Row(code=421, enhanced="4.3.2", text=f"Shutting down, {_LATER}"),
-        TooManyCommands: Row(code=421, enhanced="4.7.0", text="Too many commands without mail"),
+        TooManyCommands: Row(
+            code=421, enhanced="4.7.0", text="Too many commands without a message"
+        ),
         ClientTimeoutError: Row(code=421, enhanced="4.4.2", text="Timeout, closing the connection"),
-        BadCommandError: Row(code=500, enhanced="5.5.2", text="Syntax error"),
-        FramingError: Row(code=501, enhanced="5.5.4", text="Size expected, closing the connection"),
+        BadCommandError: Row(
+            code=500, enhanced="5.5.2", text="Syntax error: not an SMTP command line"
+        ),
+        FramingError: Row(
+            code=501, enhanced="5.5.4", text="Size expected after BDAT, closing the connection"
+        ),
         PermanentError: _INTERNAL,
         MessageTooLarge: Row(code=552, enhanced="5.3.4", text="Message too large"),
         RoutingLoop: Row(code=554, enhanced="5.4.6", text="Routing loop: too many Received fields"),
