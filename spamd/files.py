@@ -19,7 +19,7 @@ class NotRegularError(OSError):
     """It is a FIFO, a device, a socket, a folder, or a link where none may be followed."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(errno.EINVAL, "it is not a regular file", os.fspath(path))
+        super().__init__(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
 def open_regular(

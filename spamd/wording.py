@@ -20,14 +20,14 @@ _IN_QUERY = re.compile(
 )
 
 TLS_REASONS = {
-    "CERTIFICATE_VERIFY_FAILED": "its certificate is not accepted",
+    "CERTIFICATE_VERIFY_FAILED": "the certificate of the other side is not accepted",
     "KEY_VALUES_MISMATCH": "the key does not belong to the certificate",
-    "NO_CERTIFICATE_OR_CRL_FOUND": "there is no certificate in it",
-    "NO_START_LINE": "there is no certificate in it",
-    "PEM_LIB": "it holds no certificate with its key as PEM text",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the two have no protocol or cipher in common",
-    "UNEXPECTED_EOF_WHILE_READING": "the other side hung up",
-    "UNSUPPORTED_PROTOCOL": "the two have no version of TLS in common",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "the file holds no certificate",
+    "NO_START_LINE": "the file holds no certificate",
+    "PEM_LIB": "the file holds no certificate with its key in PEM format",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "no TLS version or cipher in common",
+    "UNEXPECTED_EOF_WHILE_READING": "the other side closed the connection",
+    "UNSUPPORTED_PROTOCOL": "no TLS version in common",
     "WRONG_VERSION_NUMBER": "the other side does not speak TLS there",
 }
 """OpenSSL's names of what people meet with."""
@@ -44,7 +44,7 @@ def reason(error: BaseException) -> str:
     """Return why something failed, in words: no numbers, no names of libraries or classes."""
     match error:
         case UnicodeError():
-            return "it is not UTF-8 text"
+            return "not UTF-8 text"
         case OSError() if isinstance(of_openssl := getattr(error, "reason", None), str):
             words = TLS_REASONS.get(of_openssl.upper().replace(" ", "_"))
             words = words or f"TLS failed: {of_openssl.replace('_', ' ').lower()}"
@@ -55,7 +55,7 @@ def reason(error: BaseException) -> str:
         case TimeoutError():
             return "no answer in time"
         case OSError() if "Multiple exceptions" in str(error):  # of asyncio, one for each address
-            return "none of its addresses answers"
+            return "none of the host's addresses answers"
         case OSError():
             return error.strerror or str(error)
         case _:

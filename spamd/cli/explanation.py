@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 COLOURS = {"spam": "red", "ham": "green", "unsure": "yellow"}
 
 PURPOSE = {
-    "graham": "Graham: the most telling words",
-    "multinomial": "Multinomial naive Bayes: all words",
-    "fisher": "Robinson and Fisher: words far from neutral",
-    "confidence": "Naive Bayes that weighs a word by how sure its counts are",
-    "logistic": "Logistic regression: learned weights of the words",
+    "graham": "Graham: the strongest tokens",
+    "multinomial": "Multinomial naive Bayes: all tokens",
+    "fisher": "Robinson and Fisher: tokens far from neutral",
+    "confidence": "Naive Bayes with each token weighted by the certainty of its counts",
+    "logistic": "Logistic regression: learned weights of the tokens",
     "grams": "Logistic regression: character 4-grams (their texts are not kept)",
-    "facts": "Naive Bayes over the mail's attributes",
+    "facts": "Naive Bayes over attributes of the message",
     "dependence": "Attributes that depend on each other",
 }
 
@@ -179,18 +179,24 @@ def flip_sentence(found: "Explanation", texts: Sequence[str]) -> str:
     """Return what would flip the verdict."""
     verdict, flip = found.decision.verdict, found.flip
     if flip is None:
-        return f"No few words decide this: without its strongest ones it would still be {verdict}."
+        return (
+            "No small set of tokens decides this: without the strongest ones it would still be"
+            f" {verdict}."
+        )
     named = [_word(texts[index]) for index in flip.without[:FLIP_WORDS]]
     more = len(flip.without) - len(named)
     words = ", ".join(named) + (f" and {more} more" if more else "")
-    clues = "this word" if len(flip.without) == 1 else f"these {len(flip.without)} words"
+    clues = "this token" if len(flip.without) == 1 else f"these {len(flip.without)} tokens"
     return f"Without {clues} it would be {flip.verdict} ({flip.probability:.4f}): {words}"
 
 
 def _show_disguise(found: Disguise) -> None:
     if found.names:
-        line(f"  It plays tricks: {', '.join(TRICKS.get(name, name) for name in found.names)}")
-    for what, words in (("A person reads", found.plain), ("A person is not shown", found.hidden)):
+        line(f"  Tricks found: {', '.join(TRICKS.get(name, name) for name in found.names)}")
+    for what, words in (
+        ("Words that are shown", found.plain),
+        ("Words that are hidden", found.hidden),
+    ):
         if words:
             named = [_word(word) for word in words[:TRICK_WORDS]]
             more = f" and {len(words) - len(named)} more" if len(words) > len(named) else ""
@@ -212,7 +218,7 @@ def _show_classifiers(found: "Explanation") -> None:
     if found.prior:
         table.add_row("(share of spam)", "", f"{found.prior:+.2f}", "")
     together = found.evidence.log_odds + found.prior
-    table.add_row("together", "", f"{together:+.2f}", "", style="bold")
+    table.add_row("sum", "", f"{together:+.2f}", "", style="bold")
     show_table(table, spare=True)
 
 
@@ -221,8 +227,8 @@ def _show_clues(
 ) -> None:
     shown = list(clues)
     table = _table(PURPOSE.get(classifier, classifier))
-    table.add_column("word", max_width=WORD)
-    for title in ("in spam", "in ham", "P(spam|word)", "adds"):
+    table.add_column("token", max_width=WORD)
+    for title in ("in spam", "in ham", "P(spam|token)", "adds"):
         table.add_column(title, justify="right")
     table.add_column("")
     largest = max(abs(clue.contribution) for clue in shown)

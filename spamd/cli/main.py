@@ -30,7 +30,7 @@ EPILOG = (
 UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """What the output can meet with: nobody reads it, or the disk under it is full or broken."""
 
-RUN, TEACH, JUDGE, KEEP = "Run", "Teach", "Judge", "Look after"
+RUN, TEACH, JUDGE, KEEP = "Run", "Teach", "Judge", "Maintain"
 
 COMMANDS = (
     ("serve", "serve.serve", RUN),

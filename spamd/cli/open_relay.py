@@ -27,16 +27,19 @@ def relaying_in_words(result: "ProbeResult") -> tuple[str, str]:
     where, code = result.next_hop, result.reply
     match result.relaying:
         case Relaying.CLOSED:
-            return f"{where} refuses strangers' mail for elsewhere ({code})", ""
+            return f"{where} refuses to relay mail of unknown clients ({code})", ""
         case Relaying.OPEN:
             return (
-                f"OPEN RELAY: {where} takes strangers' mail for elsewhere ({code})",
+                f"OPEN RELAY: {where} relays mail of unknown clients ({code})",
                 CURE_OPEN,
             )
         case Relaying.NOT_IDENTIFIED:
-            return f"no mail is taken: {code}", CURE_NOT_IDENTIFIED
+            return (
+                f"the next hop does not accept the client's address, so it gets no mail: {code}",
+                CURE_NOT_IDENTIFIED,
+            )
         case Relaying.UNKNOWN:
-            asked = f"{where} could not be asked what it does with strangers' mail for elsewhere"
-            return f"{asked} ({code})", "ask again when it answers"
+            asked = f"{where} did not answer the test whether it relays mail of unknown clients"
+            return f"{asked} ({code})", "run spamd doctor again when the next hop answers"
         case _:
             assert_never(result.relaying)

@@ -84,9 +84,9 @@ def _print_result(result: "EvaluationResult") -> None:
     _print_head(result, f"order of the {result.order}")
     _rates("", {"fused": result.rates, **result.classifier_rates()})
     if windows := result.windows():
-        _rates("the product over time", windows)
+        _rates("fused, over time", windows)
     bounds = result.intervals()
-    line("\n95 % bounds of the fused rates")
+    line("\n95 % confidence intervals of the fused rates")
     for title, name, _form in RATES:
         if name in bounds:
             line(f"  {title:<14} {bounds[name].low:.4f} … {bounds[name].high:.4f}")
@@ -105,7 +105,7 @@ def _print_comparisons(compared: "Sequence[Comparison]") -> None:
     for one in compared:
         each = {result.order: result.rates for result in one.results}
         spread = {"spread": one.spread} if len(each) > 1 else {}
-        _rates(f"{one.name}: the product", each | {"mean": one.mean} | spread)
+        _rates(f"{one.name}: the fused filter", each | {"mean": one.mean} | spread)
         _rates(
             f"{one.name}: means over time, and of each classifier",
             one.windows() | one.classifiers(),

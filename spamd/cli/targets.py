@@ -86,11 +86,18 @@ async def remembered(store: "Store", found: Targets) -> "list[Extracted | Unread
     """Return the mails named by id: as they were scanned, else as they were taught."""
     digests, unknown = await digests_of(store, found)
     mails: list[Extracted | Unreadable] = [
-        Unreadable(name=name, reason="no mail of this id is known") for name in unknown
+        Unreadable(name=name, reason="no message with this id is known") for name in unknown
     ]
     for name, digest in digests.items():
         mail = await store.scans.kept(digest) or await _taught(store, digest)
-        mails.append((name, mail) if mail else Unreadable(name=name, reason="it is not kept"))
+        mails.append(
+            (name, mail)
+            if mail
+            else Unreadable(
+                name=name,
+                reason="the message was scanned too long ago and never learned; give its file",
+            )
+        )
     return mails
 
 

@@ -54,7 +54,10 @@ class ReportAddress:
         """
         mails = await asyncio.to_thread(attached, content, self._limits)
         if not mails:
-            return f"no mail attached, nothing learned; forward as attachment to report {label}"
+            return (
+                "no message attached, nothing learned; forward the message as an attachment"
+                f" to report {label}"
+            )
         taken = mails[: self._options.report_mails]
         candidates = [await self._candidate(mail, label) for mail in taken]
         summary = await self._teacher.teach(candidates, SOURCE, actor)

@@ -96,7 +96,7 @@ class Teacher:
         return known.verdict is CONTRADICTED[candidate.label]
 
     async def _room(self, actor: str) -> int:
-        """Return how many more lessons of a person may contradict what we said."""
+        """Return how many more lessons of a person may contradict the verdicts of spamd."""
         since = self._clock.now() - self._window
         return max(0, self._options.hold_after - await self._held.contradictions(actor, since))
 
@@ -112,7 +112,7 @@ class Teacher:
             probability=probability,
             reason=(
                 f"more than {self._options.hold_after} lessons of {actor} within"
-                f" {self._options.hold_window_s:g} s contradict what we said"
+                f" {self._options.hold_window_s:g} s contradict the verdicts of spamd"
             ),
             time=self._clock.now(),
         )

@@ -121,7 +121,7 @@ class TimeLimit(Deadline):
         self.due = inf
         ours = self._expired and self._task is not None and self._task.uncancel() <= 0
         if ours and kind is asyncio.CancelledError:
-            raise DeadlineExceeded("time is up")
+            raise DeadlineExceeded("the time limit of the message has passed")
 
     def _cancel_task(self) -> None:
         self._expired = True

@@ -172,7 +172,9 @@ class RelayOptions:
             received=Received,
         )
         if not self.listeners:
-            raise ValueError("relay.listen, listen_tls and listen_lmtp are all empty")
+            raise ValueError(
+                "relay.listen, listen_tls and listen_lmtp are all empty; set one of them"
+            )
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             least = 0 if name in ZERO_ALLOWED else 1e-3
@@ -191,11 +193,11 @@ class RelayOptions:
     def _check_room(self) -> None:
         """Refuse limits that let no message in, or nobody be limited."""
         if self.max_message_bytes > self.spool_bytes:
-            raise ValueError("relay.spool_bytes must hold one message of relay.max_message_bytes")
+            raise ValueError("relay.spool_bytes must be at least relay.max_message_bytes")
         if self.client_share > 1:
             raise ValueError(f"relay.client_share must be at most 1, not {self.client_share}")
         if self.spool_above_bytes > self.memory_bytes:
-            raise ValueError("relay.memory_bytes must hold one message of relay.spool_above_bytes")
+            raise ValueError("relay.memory_bytes must be at least relay.spool_above_bytes")
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
@@ -275,10 +277,12 @@ class NextHopOptions:
             if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
                 raise ValueError(f"next_hop.{name} must be above 0, not {value}")
         if self.xclient and self.proxy_protocol:
-            raise ValueError("next_hop.xclient and next_hop.proxy_protocol exclude each other")
+            raise ValueError("next_hop.xclient and next_hop.proxy_protocol can't both be set")
         for url in (self.url, *self.fallback, *self.routes.values()):
             if self.proxy_protocol and url.startswith("lmtp+unix:"):
-                raise ValueError(f"next_hop.proxy_protocol can't be told to a UNIX socket ({url})")
+                raise ValueError(
+                    f"next_hop.proxy_protocol does not work with a UNIX socket ({url})"
+                )
         if not self.maildir_junk.isprintable() or set(self.maildir_junk) & set("/\\"):
             raise ValueError("next_hop.maildir_junk is the name of a folder, without slashes")
 

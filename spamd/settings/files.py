@@ -45,7 +45,7 @@ def faults(settings: "Settings") -> Iterator[Fault]:
         try:
             look_at_file(settings.database.path)
         except ConfigError as error:
-            yield "database.url", str(error).removeprefix("database.url names ")
+            yield "database.url", str(error).removeprefix("database.url: ")
     for number, account in enumerate(settings.feedback.accounts):
         for name, text in _account(account):
             yield f"feedback.accounts.{number}.{name}", text

@@ -172,7 +172,7 @@ class Database:
         if self.path and ("not a database" in said or "malformed" in said):
             return ConfigError(
                 f"database.url: the file {self.path} is no intact SQLite database ({said});"
-                " put a backup in its place, or move it away to begin anew"
+                " restore a backup, or move the file away to start with an empty database"
             )
         return StorageUnavailable(f"the database {self.shown} refused: {said}")
 
@@ -196,7 +196,7 @@ def check_file(path: Path) -> None:
         path.touch(mode=0o640)
     except OSError as error:
         raise ConfigError(
-            f"database.url names the file {path}, which can't be created: {reason(error)}"
+            f"database.url: the file {path} can't be created: {reason(error)}"
         ) from error
     if os.geteuid() == 0:
         owner = path.absolute().parent.stat()
@@ -214,20 +214,16 @@ def look_at_file(path: Path) -> bool:
         there, exists = folder.is_dir(), path.exists()
     except PermissionError as error:
         raise ConfigError(
-            f"database.url names the file {path}, but this user may not look into {folder}"
+            f"database.url: {path}: this user may not enter the folder {folder}"
         ) from error
     if not there:
-        raise ConfigError(
-            f"database.url names the file {path}, but there is no folder {folder}; create it"
-        )
+        raise ConfigError(f"database.url: {path}: there is no folder {folder}; create it")
     if exists and not path.is_file():
-        raise ConfigError(f"database.url names {path}, which is no file")
+        raise ConfigError(f"database.url: {path} is not a file")
     # SQLite writes its log beside the file, so the folder must be writable too.
     for place in (path, folder) if exists else (folder,):
         if not os.access(place, os.R_OK | os.W_OK):
-            raise ConfigError(
-                f"database.url names the file {path}, but this user may not read and write {place}"
-            )
+            raise ConfigError(f"database.url: {path}: this user may not read and write {place}")
     return exists
 
 
@@ -239,7 +235,7 @@ def volume_warning(path: Path, *, marks: tuple[Path, ...] = CONTAINER_MARKS) -> 
     if folder.stat().st_dev != Path("/").stat().st_dev:
         return None
     return (
-        f"the database {path} lies inside the container and is lost with it;"
+        f"the database {path} is inside the container and is lost with it;"
         " mount a volume at its folder"
     )
 

@@ -56,7 +56,7 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         """Check the ranges."""
         if not 1 <= self.batch <= 5000:
-            raise ValueError("training.batch must lie between 1 and 5000 mails")
+            raise ValueError("training.batch must lie between 1 and 5000 messages")
         if not 0 <= self.rehearse <= 100_000:
             raise ValueError("training.rehearse must lie between 0 and 100000 lessons")
         if not 1 <= self.attempts <= 20:

@@ -43,15 +43,15 @@ spamd: FILE: graham.words must be at least 1
 spamd: FILE: log.levle is not a setting; did you mean log.level?
 spamd: FILE: relay.spool_directory: there is no folder FOLDER/nowhere; create it
 spamd: FILE: tls.certificate: FOLDER/mx.pem: No such file or directory
-spamd: FILE: next_hop.tls_ca_file: FOLDER/empty: there is no certificate in it
+spamd: FILE: next_hop.tls_ca_file: FOLDER/empty: the file holds no certificate
 spamd: FILE: next_hop.url: there is no folder FOLDER/mail; create it
-spamd: FILE: database.url: the file FOLDER/nowhere/spamd.db, but there is no folder FOLDER/nowhere; create it
+spamd: FILE: database.url: FOLDER/nowhere/spamd.db: there is no folder FOLDER/nowhere; create it
 spamd: FILE: feedback.accounts.0.password_file: FOLDER/no.password: No such file or directory
 spamd: FILE: feedback.accounts.0.users_file: FOLDER/empty holds no user
-spamd: FILE: feedback.accounts.0.ca_file: FOLDER/empty: there is no certificate in it
+spamd: FILE: feedback.accounts.0.ca_file: FOLDER/empty: the file holds no certificate
 spamd: FILE: feedback.accounts.1.token_command: there is no such program, or it may not be run
 spamd: FILE: feedback.accounts.2.maildir: FOLDER/mail is no Maildir: it has no folder cur
-"""  # noqa: E501 - the sentences as they are
+"""
 
 
 @pytest.fixture

@@ -115,9 +115,9 @@ def test_each_command_says_in_words_what_it_did(taught: Spamd, home: Path) -> No
 
     assert "tokens went" in pruned
     assert exported.count("\n") == 22
-    assert "has forgotten everything; backup: var/spamd.db.before-reset-" in reset
+    assert "is empty now; backup: var/spamd.db.before-reset-" in reset
     assert (imported["learned"], imported["complete"]) == (20, True)
-    assert verified.endswith("everything agrees\n")
+    assert verified.endswith("all counts agree with the lessons\n")
 
 
 def test_a_missing_file_can_t_be_imported(taught: Spamd) -> None:

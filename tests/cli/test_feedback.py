@@ -141,7 +141,7 @@ def test_f4_one_account_of_two_is_partly_done(spamd: Spamd, box: Box, home: Path
 
 def test_parked_mail_is_listed(filled: Spamd, home: Path) -> None:
     assert (
-        "tried 3, given up: ValueError: too much"
+        "tried 3, no longer tried: ValueError: too much"
         in filled("feedback", "parked", *database(home)).out
     )
     shown = filled("feedback", "parked", "--json", *database(home)).json["parked"]
@@ -304,7 +304,7 @@ def test_j6_status_names_the_accounts_that_are_lost_and_why(
     filled: Spamd, home: Path, box: Box
 ) -> None:
     settings = (*database(home), *accounts(box))
-    assert "nobody watches them now" in filled("status", *settings).out
+    assert "not watched now" in filled("status", *settings).out
     asyncio.run(_lose(f"sqlite:///{home}/var/spamd.sqlite"))
     shown = filled("status", *settings).out
     assert "accounts     1 lost, 1 watching" in shown
@@ -320,4 +320,4 @@ def test_i4_prune_says_what_goes_besides_words(filled: Spamd, home: Path) -> Non
     ran = filled("database", "prune", "--dry-run", "--json", *database(home))
     expected = {"scans", "changes", "accounts", "sightings", "parked", "held"}
     assert expected <= ran.json.keys()
-    assert "0 held lessons, 0 messages given up" in filled("database", "prune", *database(home)).out
+    assert "0 held lessons, 0 parked messages" in filled("database", "prune", *database(home)).out

@@ -101,9 +101,9 @@ def test_output_that_finds_the_disk_full_is_trouble_and_no_bug(spamd: Spamd, hom
     [
         (
             "sqlite:///missing/x.db",
-            "database.url names the file missing/x.db, but there is no folder",
+            "database.url: missing/x.db: there is no folder",
         ),
-        ("sqlite:///var", "database.url names var, which is no file"),
+        ("sqlite:///var", "database.url: var is not a file"),
         ("sqlite:///broken.db", "database.url: the file broken.db is no intact SQLite database"),
     ],
 )
@@ -175,7 +175,7 @@ def test_config_check_says_that_all_is_fine(spamd: Spamd, home: Path) -> None:
     ran = spamd("config", "check", "fine.toml")
 
     assert ran.code == 0
-    assert ran.out == "fine.toml: 3 settings fine\n"
+    assert ran.out == "fine.toml: 3 settings, no fault\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave files of root behind")

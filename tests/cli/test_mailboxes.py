@@ -74,7 +74,9 @@ def test_a_message_that_is_renamed_meanwhile_is_found(maildir: Path) -> None:
 
     assert list(messages) == [
         Mail(name=str(maildir / "new/1.a"), content=MAIL),
-        Unreadable(name=str(maildir / "new/2.a"), reason="it vanished while the mailbox was read"),
+        Unreadable(
+            name=str(maildir / "new/2.a"), reason="the file was removed while the mailbox was read"
+        ),
     ]
 
 
@@ -246,7 +248,7 @@ def test_j8_an_archive_that_unpacks_without_end_is_too_large_and_never_in_memory
 )
 def test_j8_what_is_no_mail_is_named(content: bytes) -> None:
     (found,) = mail_only([Mail(name="it", content=content)])
-    assert found == Unreadable(name="it", reason="is no mail: no header field of mail is in it")
+    assert found == Unreadable(name="it", reason="not a mail message: no header field found")
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_retrain_of_an_unknown_id_is_named(spamd: Spamd) -> None:
     ran = spamd("retrain", "spam", "0" * 20 + "-" + "0" * 16)
 
     assert ran.code == 3
-    assert ran.err == f"spamd: skipped {'0' * 20}-{'0' * 16}: no mail of this id is known\n"
+    assert ran.err == f"spamd: skipped {'0' * 20}-{'0' * 16}: no message with this id is known\n"
 
 
 def test_forget_by_path_and_by_id_takes_lessons_back(taught: Spamd) -> None:
@@ -183,7 +183,7 @@ def test_forgetting_what_was_never_taught_changes_nothing_and_says_so(taught: Sp
     none = taught("forget", "ham/11.eml")
 
     assert (some.code, none.code) == (1, 3)
-    assert "spamd: ham/11.eml: it was never taught" in none.err
+    assert "spamd: ham/11.eml: this message was never learned" in none.err
     assert corpus(taught) == {"spam": 10, "ham": 9}
 
 
@@ -269,7 +269,7 @@ def test_j8_files_that_are_no_mail_are_skipped_and_named(spamd: Spamd, home: Pat
     assert ran.code == 1
     assert "learned              12  as spam" in ran.out
     for name in ("spam/note.txt", "spam/ls"):
-        assert f"spamd: skipped {name}: is no mail" in ran.err
+        assert f"spamd: skipped {name}: not a mail message" in ran.err
 
 
 def test_j8_a_run_over_more_files_than_mail_folders_hold_asks_first(

@@ -134,7 +134,7 @@ def test_d27_another_database_is_found(daemon: Callable[..., Daemon]) -> None:
     other = f"database.url=sqlite:///{running.directory}/other.sqlite"
     result = examined(running, "--set", other)
     assert result.broken["step"] == "database"
-    assert "the daemon works on another database" in result.broken["cure"]
+    assert "the daemon uses another database" in result.broken["cure"]
     assert mails_of(running.dovecot) == 0
 
 
@@ -177,7 +177,7 @@ def test_a_daemon_that_does_not_run_is_found(daemon: Callable[..., Daemon]) -> N
 def test_a_recipient_that_nobody_knows_is_found(daemon: Callable[..., Daemon]) -> None:
     running = daemon()
     result = examined(running, "--recipient", "bob@our.test")
-    assert "came into no account" in result.broken["seen"]
+    assert "arrived in no account" in result.broken["seen"]
     assert "--recipient" in result.broken["cure"]
 
 

@@ -138,7 +138,7 @@ def test_j12_the_printed_steps_of_the_installation_work_as_typed(tmp_path: Path)
             ]
         )
     )  # fmt: skip
-    assert "/etc/spamd/spamd.toml: 4 settings fine\n" in said
+    assert "/etc/spamd/spamd.toml: 4 settings, no fault\n" in said
     assert "# settings file: /etc/spamd/spamd.toml\n" in said
     assert "settings     /etc/spamd/spamd.toml\n" in said
     status, started, *doors, owner, _ = said.partition("BEGIN\n")[2].splitlines()

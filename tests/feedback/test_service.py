@@ -251,8 +251,8 @@ def test_k8_a_fifo_among_the_files_of_an_account_is_named(tmp_path: Path, settin
     os.mkfifo(fifo)
     account = AccountOptions(host="localhost", user="m", password="x", users_file=fifo)
     if setting == "password_file":
-        with pytest.raises(OSError, match="it is not a regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             first_line(fifo)
     else:
-        with pytest.raises(ConfigError, match="it is not a regular file"):
+        with pytest.raises(ConfigError, match="not a regular file"):
             mailboxes(FeedbackOptions(accounts=(account,)), watcher_context())

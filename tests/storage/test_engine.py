@@ -61,7 +61,7 @@ async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 
 async def test_a_folder_is_no_database(tmp_path: Path) -> None:
-    assert "is no file" in await opening_fails(tmp_path)
+    assert "is not a file" in await opening_fails(tmp_path)
 
 
 async def test_another_file_is_no_database_and_is_left_alone(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_f9_a_file_that_may_not_be_written_is_named(tmp_path: Path) -> None:
 @needs_root
 def test_f9_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path) -> None:
     folder = closed(tmp_path)
-    with nobody(), pytest.raises(ConfigError, match=f"may not look into {folder}"):
+    with nobody(), pytest.raises(ConfigError, match=f"may not enter the folder {folder}"):
         check_file(folder / "spamd.db")
 
 

@@ -68,12 +68,15 @@ async def test_verify_agrees_after_lessons_corrections_and_forgetting(
             "other counts",
         ),
         ("DELETE FROM token", "tokens of lessons are missing"),
-        ("INSERT INTO token VALUES (5, 1, 0, 1, 0, 0)", "1 tokens are stored that no lesson holds"),
+        (
+            "INSERT INTO token VALUES (5, 1, 0, 1, 0, 0)",
+            "1 tokens are stored that are in no lesson",
+        ),
         ("UPDATE corpus SET spam = spam + 1", "the totals are"),
         ("UPDATE fact SET ham = ham + 1", "counts of the facts"),
         ("UPDATE lesson SET gram_step = gram_step + 1", "weights of the character grams"),
         ("UPDATE sample SET content = '\\x00'", "can't be read"),
-        ("DELETE FROM lesson", "no lesson holds"),
+        ("DELETE FROM lesson", "are in no lesson"),
     ],
 )
 async def test_verify_names_what_does_not_agree(

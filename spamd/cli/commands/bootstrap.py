@@ -26,12 +26,12 @@ def bootstrap(
     context: typer.Context,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="MAILDIR", help="Maildirs; else the accounts of the settings."),
+        typer.Argument(metavar="MAILDIR", help="Maildirs; default: the accounts in the settings."),
     ] = None,
     *,
-    limit: Annotated[int, typer.Option(help="Messages of each label, at most.")] = 2000,
+    limit: Annotated[int, typer.Option(help="At most N messages of each label.")] = 2000,
     everything: Annotated[
-        bool, typer.Option("--unbalanced", help="Learn both labels in whatever numbers there are.")
+        bool, typer.Option("--unbalanced", help="Learn all, though one label has more messages.")
     ] = False,
     filtered: Annotated[
         bool,
@@ -43,17 +43,20 @@ def bootstrap(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what there is.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Learn from mail that people have sorted already.
+    """Learn from the folders that users have sorted already.
 
-    Spam comes from Junk, but for what a filter put there. Ham comes from archives and from mail
-    that was answered or is an answer, by what lies in Sent. Both are learned in like numbers, the
-    newest first. You see what was found and are asked before anything is learned; nothing in the
-    mailboxes is changed.
+    Spam is taken from Junk, except messages that a filter put there. Ham is taken from archive
+    folders, and from messages that were answered or are answers to a message in Sent. The same
+    number of each is learned, the newest first. The command shows what it found and asks before it
+    learns; the mailboxes are not changed.
     """
     if limit < 1:
         raise UsageProblem("--limit must be at least 1", context)
     if not (yes or dry_run) and not sys.stdin.isatty():
-        raise UsageProblem("nobody is here to be asked: give --yes, or --dry-run", context)
+        raise UsageProblem(
+            "standard input is not a terminal, so nothing can be asked: give --yes or --dry-run",
+            context,
+        )
     from spamd.feedback.bootstrap import BootstrapOptions
 
     ratio = float("inf") if everything else 1.0
@@ -158,16 +161,19 @@ def _print_plan(plan: "Plan") -> None:
     if plan.sources:
         show(table)
     spam, ham = plan.chosen(Label.SPAM), plan.chosen(Label.HAM)
-    line(f"{spam:,} spam and {ham:,} ham to learn; {plan.sent:,} messages in Sent tell of answers")
+    line(f"{spam:,} spam and {ham:,} ham to learn; {plan.sent:,} messages in Sent are answers")
     if plan.filtered:
         line(
             f"{plan.filtered:,} messages in Junk are left out, as a filter put them there;"
             " --filtered takes those of another filter"
         )
     if not spam and not ham and plan.sources:
-        line("one label has no mail, so the other is left out too; --unbalanced learns it alone")
+        line(
+            "one label has no messages, so none of the other is learned;"
+            " --unbalanced learns it alone"
+        )
     if not plan.sources:
-        line("no sorted mail was found: no Junk, no archive, no answered mail")
+        line("no sorted mail was found: no Junk folder, no archive folder, no answered message")
     for each in plan.faults:
         fault(printable(each, limit=400))
 

@@ -91,7 +91,7 @@ def check(
     *,
     as_json: JsonOption = False,
 ) -> int:
-    """Say all that is wrong with the settings and their files."""
+    """Check the settings and the files they name."""
     from spamd.settings import check as checked
 
     here = session(context)
@@ -102,7 +102,7 @@ def check(
         what = (
             counted(len(faults), "fault")
             if faults
-            else f"{counted(len(found.origins), 'setting')} fine"
+            else f"{counted(len(found.origins), 'setting')}, no fault"
         )
         line(f"{found.file or 'no settings file, all defaults'}: {what}")
     for each in () if as_json else faults:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from spamd.storage.maintenance.verify import Findings
     from spamd.storage.migrate import Upgrade
 
-app = typer.Typer(help="Look after the database.", rich_markup_mode=None, cls=Grouped)
+app = typer.Typer(help="Maintain the database.", rich_markup_mode=None, cls=Grouped)
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")]
 
 
 @asynccontextmanager
@@ -49,8 +49,8 @@ async def database_of(here: Session) -> "AsyncIterator[Database]":
 def upgrade(context: typer.Context, *, as_json: JsonOption = False) -> None:
     """Bring the tables to this version's schema.
 
-    A SQLite file that holds data is copied beside itself first. All steps are one transaction: an
-    upgrade that is stopped has not happened. With SQLite, spamd serve does this by itself.
+    A SQLite file with data is first copied to a file beside it. All steps are one transaction: an
+    upgrade that is interrupted changes nothing. With SQLite, spamd serve upgrades at the start.
     """
 
     async def run() -> "tuple[str, Upgrade]":
@@ -97,7 +97,11 @@ def verify(context: typer.Context, *, as_json: JsonOption = False) -> int:
         )
     else:
         line(f"{shown}: {counted(found.lessons, 'lesson')}, {counted(found.tokens, 'token')}")
-        line("everything agrees" if not found.faults else "this does not agree:")
+        line(
+            "all counts agree with the lessons"
+            if not found.faults
+            else "these counts do not agree with the lessons:"
+        )
         for fault in found.faults:
             line(f"  {fault}")
     return Exit.TROUBLE if found.faults else Exit.DONE
@@ -107,24 +111,22 @@ def verify(context: typer.Context, *, as_json: JsonOption = False) -> int:
 def prune(
     context: typer.Context,
     unseen_days: Annotated[
-        int, typer.Option(metavar="N", help="Words last taught longer ago than this many days …")
+        int, typer.Option(metavar="N", help="Delete tokens last learned more than N days ago …")
     ] = 180,
-    seen_in: Annotated[
-        int, typer.Option(metavar="N", help="… in no more than this many lessons go.")
-    ] = 1,
+    seen_in: Annotated[int, typer.Option(metavar="N", help="… and seen in at most N lessons.")] = 1,
     floor: Annotated[
-        int, typer.Option(metavar="N", help="So many words stay in any case.")
+        int, typer.Option(metavar="N", help="Keep at least this many tokens.")
     ] = 100_000,
     *,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let go of words that are old and rare, and what is too old.
+    """Delete tokens that are old and rare, and expired records.
 
-    Ages of words are measured against the newest lesson, so a clock that jumped lets none go. Every
-    lesson can still be taken back exactly afterwards. What else goes, spamd serve lets go of each
-    hour by itself: scans, held lessons, mail that was given up, what was seen in accounts that
-    nobody watches any more (database.scans_days, feedback.held_days, parked_days, seen_days).
+    The age of a token is counted back from the newest lesson, not from the clock. Every lesson can
+    still be taken back exactly afterwards. Expired records are deleted too, as spamd serve does
+    each hour: scans, held lessons, parked messages, records of messages in accounts that are no
+    longer watched (database.scans_days, feedback.held_days, parked_days, seen_days).
     """
     from spamd.storage.maintenance.prune_tokens import PruneOptions
 
@@ -148,11 +150,12 @@ def prune(
         return
     verb = "would go" if dry_run else "went"
     line(f"{shown}: {done.removed:,} of {counted(done.examined, 'token')} {verb}")
-    line(f"  from {counted(done.lessons, 'lesson')}; {done.spared:,} more stay as the floor asks")
-    line(f"  {counted(gone.scans, 'scan')}, {counted(gone.changes, 'change row')} {verb}")
+    line(f"  from {counted(done.lessons, 'lesson')}; {done.spared:,} more are kept by --floor")
+    line(f"  {counted(gone.scans, 'scan')}, {counted(gone.changes, 'change record')} {verb}")
     line(
-        f"  {counted(gone.held, 'held lesson')}, {counted(gone.parked, 'message')} given up,"
-        f" {counted(gone.sightings, 'message')} seen in {counted(gone.accounts, 'account')} {verb}"
+        f"  {counted(gone.held, 'held lesson')}, {counted(gone.parked, 'parked message')},"
+        f" {counted(gone.sightings, 'record')} of {counted(gone.accounts, 'unwatched account')}"
+        f" {verb}"
     )
 
 
@@ -206,7 +209,7 @@ async def _export(here: Session, file: str) -> tuple[str, int]:
 def import_(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE|-", help="What export wrote; - is standard input.")
+        str, typer.Argument(metavar="FILE|-", help="Exported file; - is standard input.")
     ],
     *,
     take_back: Annotated[
@@ -214,11 +217,12 @@ def import_(
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Add the lessons of a file that export wrote.
+    """Add the lessons of an exported file.
 
-    Mail that is known already keeps its lesson. Lines that can't be read are skipped and named.
-    The words that bogofilter (bogoutil -d) or SpamBayes (sb_dbexpimp -e) export are added too, each
-    file once, and can be taken back. SpamAssassin and rspamd keep hashes of words: teach the mail.
+    A message that was learned before keeps its lesson. Lines that can't be read are skipped and
+    named. FILE may also be an export of bogofilter (bogoutil -d) or SpamBayes (sb_dbexpimp -e): its
+    counts are added once and can be taken back. SpamAssassin and rspamd export hashes only: train
+    the messages instead.
     """
     shown, done = awaited(_import(session(context), file, take_back=take_back))
     if as_json:
@@ -287,8 +291,10 @@ def reset(
     place = here.settings.database.url
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageProblem("reset forgets everything; say --yes if you mean it", context)
-        typer.confirm(f"Forget everything taught in {masked_urls(place)}?", abort=True)
+            raise UsageProblem(
+                "this deletes everything that was learned; give --yes to confirm", context
+            )
+        typer.confirm(f"Delete everything learned in {masked_urls(place)}?", abort=True)
 
     async def run() -> tuple[str, Path]:
         from spamd.clock import WallClock
@@ -305,4 +311,4 @@ def reset(
     if as_json:
         json_line({"database": shown, "backup": str(backup)})
     else:
-        line(f"{shown} has forgotten everything; backup: {backup}")
+        line(f"{shown} is empty now; backup: {backup}")

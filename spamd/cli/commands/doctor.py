@@ -34,21 +34,21 @@ def doctor(
     *,
     recipient: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Who gets the test mail; else the first account."),
+        typer.Option(metavar="ADDRESS", help="Recipient; default: the first account."),
     ] = None,
     sender: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Who sends it; else the recipient.")
+        str | None, typer.Option(metavar="ADDRESS", help="Envelope sender; default: the recipient.")
     ] = None,
     wait: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Patience at each step.")
+        float, typer.Option(metavar="SECONDS", min=1, help="Longest wait at each step.")
     ] = 15.0,
     as_json: JsonOption = False,
 ) -> int:
-    """Walk the whole loop with a test mail; say where it breaks.
+    """Send a test message through every step; name what fails.
 
-    A mail goes in by SMTP, is judged and delivered; it is moved as a person would move it, the move
-    is learned, and the lesson is taken back. The mail is removed at the end and the counts are as
-    before. Run it as the user the daemon runs as, or as root.
+    A test message is sent by SMTP, judged and delivered; it is moved as a user would move it, the
+    move is learned, and the lesson is taken back. The message is removed at the end and the counts
+    are as before. Run this as the daemon's user, or as root.
     """
     return awaited(_doctor(session(context), recipient, sender, wait, as_json=as_json))
 
@@ -71,7 +71,7 @@ async def _doctor(
         settings = here.configuration.read_from
         json_line({"settings": settings, "findings": [_json(finding) for finding in findings]})
     elif worst == {"fine"}:
-        line("the loop is closed: what people do with their mail is learned")
+        line("all steps passed: what users do with their mail is learned")
     if "broken" in worst:
         return Exit.TROUBLE
     return Exit.PARTLY if "warning" in worst else Exit.DONE
@@ -149,8 +149,9 @@ async def _open_relay(here: Session) -> "AsyncIterator[Finding]":
         yield Finding(
             step="open relay",
             state=State.WARNING,
-            seen="relay.trusted_networks holds everybody: anyone may say who he is",
-            cure="name the proxies only",
+            seen="relay.trusted_networks holds all addresses:"
+            " any client may claim another's address",
+            cure="name only the addresses of your proxies",
         )
     states = {Relaying.CLOSED: State.FINE, Relaying.NOT_IDENTIFIED: State.BROKEN}
     async for seen in probe_all(relay, here.settings.next_hop, within_s=PROBE_TIMEOUT_S):
@@ -172,8 +173,8 @@ def _unwatched() -> "Finding":
     return Finding(
         step="account",
         state=State.WARNING,
-        seen="no accounts are set: nobody learns from what people move",
-        cure="set feedback.accounts; this examination teaches by itself instead",
+        seen="no account is set, so nothing is learned from moved messages",
+        cure="set feedback.accounts; spamd doctor now teaches the test message itself",
     )
 
 

@@ -111,8 +111,11 @@ def evaluate(
     """Measure how good the filter is on labelled mail.
 
     The database is neither read nor changed: an empty filter with your settings goes through the
-    mail. Rates are in percent. 1-ROCA is the chance that a ham looks more like spam than a spam
-    does; "missed at 0.1" is the spam that gets through when one ham in a thousand may be lost.
+    messages. "fused" is the whole filter, the other rows are its classifiers alone. Rates are in
+    percent. 1-ROCA is the chance that a ham message scores higher than a spam message. lam is the
+    logistic average of ham→spam and spam→ham. "missed at 0.1" is the share of spam that gets
+    through when one ham message in a thousand may be lost. "calibr. error" is how far probabilities
+    are from the share of spam found at them. "errors" counts ham called spam and spam called ham.
     """
     from spamd.evaluation.curves import picture
     from spamd.evaluation.index import gather, read_index

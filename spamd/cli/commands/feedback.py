@@ -16,15 +16,15 @@ from spamd.observe.text import printable
 if TYPE_CHECKING:
     from spamd.feedback.ports import Parked
 
-app = typer.Typer(help="Learn from the folders people keep.", rich_markup_mode=None, cls=Grouped)
+app = typer.Typer(help="Learn from the mail folders of users.", rich_markup_mode=None, cls=Grouped)
 
 
 @app.command(cls=Plain)
 def once(context: typer.Context, *, as_json: JsonOption = False) -> int:
     """Poll all accounts once, and learn.
 
-    At the first poll of an account, mail that spamd never judged teaches nothing: nobody knows who
-    put it there. Use spamd bootstrap to learn from it.
+    At the first poll of an account, messages that spamd never judged teach nothing, as nobody knows
+    who filed them. Use spamd bootstrap to learn from them.
     """
     here = session(context)
     _need_accounts(here)
@@ -35,8 +35,8 @@ def once(context: typer.Context, *, as_json: JsonOption = False) -> int:
 def watch(context: typer.Context) -> None:
     """Watch all accounts until stopped.
 
-    That is what spamd serve does besides taking mail. While a spamd serve on the same database
-    watches, this one waits until that ends.
+    spamd serve does the same besides taking mail. While another process watches with the same
+    database, this one waits until that process ends.
     """
     here = session(context)
     _need_accounts(here)
@@ -53,7 +53,7 @@ def _need_accounts(here: Session) -> None:
 
 @app.command(cls=Plain)
 def parked(context: typer.Context, *, as_json: JsonOption = False) -> None:
-    """List mail that could not be read or learned."""
+    """List messages that could not be read or learned."""
     awaited(_parked(session(context), as_json=as_json))
 
 
@@ -98,13 +98,13 @@ async def _parked(here: Session, *, as_json: bool) -> None:
         return
     limit = here.settings.feedback.attempts
     for row in rows:
-        again = "given up" if row.attempts >= limit else "will be tried again"
+        again = "no longer tried" if row.attempts >= limit else "will be tried again"
         line(
             f"{printable(row.account)}  {printable(row.folder)}  {printable(row.uid)}"
             f"  tried {row.attempts}, {again}: {printable(row.reason)}"
         )
     if not rows:
-        line("no mail is parked")
+        line("no message is parked")
 
 
 def _parked_json(row: "Parked") -> dict[str, object]:

@@ -35,9 +35,9 @@ def forget(
     *,
     as_json: JsonOption = False,
 ) -> int:
-    """Take lessons back, as if they had never been given.
+    """Take back lessons, as if they had never been learned.
 
-    Mail that was never taught is named, and changes nothing.
+    Messages that were never learned are named and change nothing.
     """
     refuse_terminal(context, names)
     return awaited(_forget(session(context), targets(names), as_json=as_json))
@@ -48,7 +48,9 @@ async def _forget(here: Session, wanted: Targets, *, as_json: bool) -> int:
 
     async with resources.open_store(here.settings) as store:
         digests, unknown = await digests_of(store, wanted)
-        skipped = [Unreadable(name=name, reason="no mail of this id is known") for name in unknown]
+        skipped = [
+            Unreadable(name=name, reason="no message with this id is known") for name in unknown
+        ]
         for one in extracted(files.read(wanted.paths), here.settings.tokenizer):
             if isinstance(one, Unreadable):
                 skipped.append(one)
@@ -60,7 +62,7 @@ async def _forget(here: Session, wanted: Targets, *, as_json: bool) -> int:
     results = {outcome.digest: outcome for outcome in outcomes}
     forgotten = [name for name, digest in digests.items() if results[digest].label is not None]
     skipped += [
-        Unreadable(name=name, reason="it was never taught")
+        Unreadable(name=name, reason="this message was never learned")
         for name, digest in digests.items()
         if results[digest].label is None
     ]
@@ -111,7 +113,7 @@ def rollback(
     """Take back all lessons of a time, source, person or domain.
 
     Conditions are joined by "and"; at least one is needed. The rest stays as if those lessons had
-    never been given.
+    never been learned.
     """
     from spamd.sample import Label
     from spamd.training.ports import Selection

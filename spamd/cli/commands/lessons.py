@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Review lessons that were held.", rich_markup_mode=None, cls=Grouped)
 
 NumbersArgument = Annotated[
-    list[int] | None, typer.Argument(metavar="NUMBER", help="As spamd lessons held shows them.")
+    list[int] | None,
+    typer.Argument(metavar="NUMBER", help="Number of a held lesson, from: spamd lessons held."),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="All lessons that are held.")]
 
@@ -33,9 +34,9 @@ SUBJECT = "subject="
 def held(context: typer.Context, *, as_json: JsonOption = False) -> None:
     """List lessons that wait for a review.
 
-    They came in a burst and contradict what the filter said. Each shows its number, the domain of
-    the sender, the words of the subject (with log.privacy = "full"), its id, what we said, who
-    taught it as what, and why it is held.
+    They came in a burst and contradict the verdicts of spamd. For each you see its number, the
+    sender's domain, the words of the subject (with log.privacy = "full"), its id, the verdict, the
+    label and who gave it, and why it is held.
     """
     awaited(_held(session(context), as_json=as_json))
 
@@ -48,7 +49,7 @@ def release(
     everything: AllOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Learn held lessons after all."""
+    """Learn held lessons."""
     return awaited(
         _release(session(context), numbers or [], everything=everything, as_json=as_json)
     )
@@ -62,7 +63,7 @@ def drop(
     everything: AllOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Throw held lessons away."""
+    """Delete held lessons."""
     return awaited(_drop(session(context), numbers or [], everything=everything, as_json=as_json))
 
 
@@ -103,12 +104,12 @@ def _subject_words(row: "Held") -> list[str]:
 
 def _print_held(rows: "Iterable[Held]", *, full: bool) -> None:
     for row in rows:
-        domain = printable(row.features.sender_domain, limit=80) or "nobody known"
+        domain = printable(row.features.sender_domain, limit=80) or "an unknown domain"
         line(f"{row.number}  mail from {domain}, id {row.features.digest.hex()}")
         if full:
             subject = " ".join(_subject_words(row))
             line(f"    subject    {printable(subject, limit=300) or 'none'} (its words, unordered)")
-        line(f"    we said    {row.verdict}, probability of spam {row.probability:.4f}")
+        line(f"    verdict    {row.verdict}, probability of spam {row.probability:.4f}")
         actor, when = printable(row.actor, limit=80), f"{row.time.astimezone():%Y-%m-%d %H:%M}"
         line(f"    taught as  {row.label} by {actor} ({row.source}), {when}")
         line(f"    why held   {printable(row.reason, limit=300)}")
@@ -146,7 +147,7 @@ def _all_found(done: int, numbers: list[int], *, everything: bool) -> Exit:
     if everything or done == len(set(numbers)) != 0:
         return Exit.DONE
     if not numbers:
-        fault("give the numbers of lessons, or --all: spamd lessons held shows them")
+        fault("give --all or numbers of held lessons; spamd lessons held lists them")
         return Exit.USAGE
-    fault(f"{len(set(numbers)) - done} of these numbers are not held: see spamd lessons held")
+    fault(f"{len(set(numbers)) - done} of these numbers not found; spamd lessons held lists all")
     return Exit.PARTLY if done else Exit.TROUBLE

@@ -41,7 +41,7 @@ def scan(
     *,
     as_json: JsonLinesOption = False,
 ) -> int:
-    """Say what the filter thinks of mail.
+    """Classify messages and print their verdicts.
 
     PATH is a Maildir, an mbox, a folder of files or one file. Nothing is learned or changed.
     Exit code for one mail: 0 spam, 1 ham, 2 unsure, 3 trouble; for several 0 when all were
@@ -130,15 +130,15 @@ def explain(
         typer.Argument(metavar="PATH|ID", help="Mail, or the X-Spam-Id of one; - is stdin."),
     ],
     clues: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Words shown for each classifier.")
+        int, typer.Option(metavar="N", min=1, help="Tokens shown for each classifier.")
     ] = 8,
     *,
     as_json: JsonLinesOption = False,
 ) -> int:
-    """Say why: each classifier's words, and what flips the verdict.
+    """Explain a verdict by its tokens, and say what would change it.
 
-    By its X-Spam-Id a mail is explained as it was scanned, if that is not longer ago than
-    database.scans_days; the counts are those of now.
+    A message given by its X-Spam-Id is explained as it was scanned, for database.scans_days days
+    after the scan; the counts are those of now.
     """
     refuse_terminal(context, names)
     return awaited(_explain(session(context), targets(names), clues=clues, as_json=as_json))

@@ -6,7 +6,7 @@ from spamd.cli.session import session
 
 
 def serve(context: typer.Context) -> int:
-    """Take mail, judge it, deliver it, and learn from people.
+    """Take mail, classify it, deliver it, and learn from users.
 
     Runs until SIGTERM or Ctrl-C; messages in flight are finished first. SIGHUP reads certificates
     and settings again: the accounts and the log change at once, the log says what needs a restart;

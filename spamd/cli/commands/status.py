@@ -51,10 +51,10 @@ def status(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was learned, by whom, and what is missing.
+    """Show what was learned and from whom, and what is wrong.
 
-    Each lesson shows the probability of spam before and after it was learned: the proof that
-    teaching works. A correction is a lesson that the filter would have got wrong.
+    Each lesson shows the probability of spam before and after it was learned: they show whether
+    training works. A correction is a lesson on a message that the filter had judged wrong.
     """
     here = session(context)
     state = awaited(_state(here))
@@ -153,7 +153,7 @@ def _print(state: State, settings: "Settings") -> None:
     bounds = thresholds(settings.decision)
     ready = not any(_missing(totals, settings).values())
     verdicts = ", ".join(f"{choice} from {p:.4f}" for choice, p in bounds.items())
-    line(f"verdicts     {verdicts if ready else 'not yet'}")
+    line(f"verdicts     {verdicts if ready else 'none yet'}")
     for advice in advices(totals, settings):
         line(f"             {advice}")
     line(f"lessons      {_sources(lessons)}")
@@ -179,7 +179,7 @@ def _print_accounts(state: State) -> None:
     from spamd.feedback.ports import AccountState
 
     if state.watcher is None:
-        line("accounts     nobody watches them now: spamd serve does, or spamd feedback watch")
+        line("accounts     not watched now; start spamd serve or spamd feedback watch")
         return
     numbers = Counter(one.state for one in state.accounts)
     line(f"accounts     {', '.join(f'{n:,} {what}' for what, n in numbers.items()) or 'none yet'}")
@@ -193,7 +193,8 @@ def _print_accounts(state: State) -> None:
     silent = sum(one.silent for one in state.accounts)
     if silent:
         line(
-            f"             IDLE is silent in {counted(silent, 'account')}: moves wait for the poll;"
+            f"             IDLE is silent in {counted(silent, 'account')}: moves wait"
+            " for the next poll;"
         )
         line("             see the limits of Dovecot and the kernel, Growth in docs/operations.md")
 

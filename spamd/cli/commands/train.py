@@ -79,9 +79,10 @@ def train(
     """Teach that mail is spam, or ham.
 
     PATH is a Maildir, an mbox, a folder of files or one file, also compressed (gzip, bzip2, xz,
-    zip); nothing in it is changed. What is no mail is skipped and named. A mail that was taught
-    before counts once; under the other label it is corrected exactly. A run that was stopped can
-    simply be run again: it learns what is missing.
+    zip); nothing in it is changed. Files that are no mail messages are skipped and named. A message
+    that was learned before is not counted again; if it was learned under the other label, that
+    lesson is corrected. After an interruption run the same command again: it learns what is
+    missing.
     """
     refuse_terminal(context, paths)
     extent = files.extent(paths, files.MANY_FILES)
@@ -105,8 +106,8 @@ def retrain(
 ) -> int:
     """Correct a lesson or a verdict: this mail is spam, or ham.
 
-    By its X-Spam-Id a mail is taught as it was scanned. A lesson under the other label is taken
-    back exactly, in the same transaction.
+    A message given by its X-Spam-Id is learned as it was scanned. A lesson under the other label is
+    taken back first, in the same transaction.
     """
     refuse_terminal(context, names)
     wanted = targets(names)

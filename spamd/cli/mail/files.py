@@ -127,7 +127,7 @@ def mail_only(found: Iterable[Mail | Unreadable]) -> Iterator[Mail | Unreadable]
     """Pass on what is mail, and name what is none: programs, texts, pictures."""
     for one in found:
         if isinstance(one, Mail) and one.content and not HEADER.search(_header(one.content)):
-            yield Unreadable(name=one.name, reason="is no mail: no header field of mail is in it")
+            yield Unreadable(name=one.name, reason="not a mail message: no header field found")
         else:
             yield one
 
@@ -214,7 +214,7 @@ def _opened(path: Path) -> BinaryIO:
             if path.parent.name not in {"cur", "new"}:
                 raise
             path = _renamed(path) or path
-    raise FileNotFoundError(2, "it vanished while the mailbox was read")
+    raise FileNotFoundError(2, "the file was removed while the mailbox was read")
 
 
 def _renamed(path: Path) -> Path | None:

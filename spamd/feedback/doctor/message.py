@@ -69,5 +69,5 @@ def smtp_cure(setup: Setup, said: str) -> str:
     if "4.4.1" in said:
         return f"the next hop is down: start it, or check next_hop.url ({setup.next_hop})"
     if said.startswith("4"):
-        return "try again in a moment; the daemon's log says what keeps it"
-    return "check who may relay: relay and next hop must take mail from this machine"
+        return "try again in a moment; the reason is in the daemon's log"
+    return "check the relay rules of the next hop: it must accept mail from this machine"

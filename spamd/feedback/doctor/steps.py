@@ -171,7 +171,7 @@ class Doctor:
         except smtplib.SMTPRecipientsRefused as error:
             code, text = next(iter(error.recipients.values()))
             said = f"{code} {plain(text)}"
-            cure = "name somebody it knows: spamd doctor --recipient ADDRESS"
+            cure = "name an existing recipient: spamd doctor --recipient ADDRESS"
             raise BrokenError(
                 step,
                 f"{setup.recipient} is refused: {said}",
@@ -183,7 +183,7 @@ class Doctor:
         except (OSError, smtplib.SMTPException) as error:
             raise BrokenError(
                 step,
-                f"nobody takes mail at {setup.host}:{setup.port} ({reason(error)})",
+                f"nothing listens at {setup.host}:{setup.port} ({reason(error)})",
                 "start spamd serve, or check relay.listen",
             ) from error
         return _fine(step, f"the daemon took the test mail and said {reply}")
@@ -201,7 +201,7 @@ class Doctor:
             accounts = ", ".join(mailbox.key for mailbox in self._mailboxes) or "none"
             raise BrokenError(
                 "delivery",
-                f"the test mail to {self._setup.recipient} came into no account (looked in"
+                f"the test mail to {self._setup.recipient} arrived in no account (looked in"
                 f" {accounts})",
                 f"check the queue and the log of {self._setup.next_hop}, and that the recipient's"
                 " mail goes to a watched account (spamd doctor --recipient ADDRESS)",
@@ -215,15 +215,15 @@ class Doctor:
             raise BrokenError(
                 "fields",
                 "the delivered mail carries no X-Spam fields",
-                "something behind spamd removes them, or the mail took another way: check the"
-                " header's Received fields",
+                "a server after spamd removes them, or the message did not pass through spamd:"
+                " check its Received fields",
             )
         text = " ".join(str(status).split())
         if "verdict=unscanned" in text:
             raise BrokenError(
                 "verdict",
                 f"the daemon could not judge the mail: {text}",
-                "the reason stands in its log; the database is the first suspect",
+                "the reason is in the daemon's log; check the database first",
             )
         return _fine("verdict", text)
 
@@ -238,8 +238,8 @@ class Doctor:
             raise BrokenError(
                 "database",
                 f"the daemon's scan is not in {self._setup.database}",
-                "the daemon works on another database, perhaps of another user or another settings"
-                " file: compare spamd config show as the daemon's user, and run this as that user",
+                "the daemon uses another database, of another user or another settings file:"
+                " compare spamd config show as the daemon's user, and run this as that user",
             )
         self._known = known
         return known
@@ -252,7 +252,7 @@ class Doctor:
                     step="clock",
                     state=State.WARNING,
                     seen=f"{whose} says {when:%Y-%m-%d %H:%M:%S %Z}, this machine {now:%H:%M:%S}",
-                    cure="set the clocks, by NTP; leases, expiry and logs need them",
+                    cure="set the clocks by NTP",
                 )
         return _fine("clock", "mail server, daemon and this machine agree")
 

@@ -178,8 +178,8 @@ class ImapSession:
             return []
         if status.messages > MOST_MAILS:
             raise FolderError(
-                f"folder {words(decoded(raw))} holds {status.messages:,} mails by the word of the"
-                f" server; one with more than {MOST_MAILS:,} is not read"
+                f"folder {words(decoded(raw))} holds {status.messages:,} messages, as the server"
+                f" says; a folder with more than {MOST_MAILS:,} is not read"
             )
         # By message numbers, whose count the server has said: UIDs may lie any distance apart.
         windows = [""]
@@ -218,7 +218,9 @@ class ImapSession:
             middle = len(uids) // 2
             rows = self._rows(raw, uids[:middle], items) + self._rows(raw, uids[middle:], items)
             if sum(bool(row.fault) for row in rows) > MOST_UNREADABLE:
-                raise MailboxError(f"{self._place} answers what can't be read: {error}") from error
+                raise MailboxError(
+                    f"{self._place} sent an answer that can't be parsed: {error}"
+                ) from error
         return sorted(rows, key=lambda row: row.uid)
 
     def content(self, raw: str, uid: int, limit: int) -> bytes | None:

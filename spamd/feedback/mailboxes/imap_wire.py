@@ -120,7 +120,7 @@ class Wire(imaplib.IMAP4):
         if kind != "OK":
             raise self.error("the server refuses STARTTLS")
         if ssl_context is None:
-            raise ValueError("TLS needs a context")
+            raise ValueError("STARTTLS needs a TLS context")
         # RFC 9051 §11.2: what came in the clear may be anybody's (CVE-2021-38371).
         self._buffer.clear()
         self._searched = 0
@@ -210,7 +210,7 @@ class Wire(imaplib.IMAP4):
         nobody knows.
         """
         if _BYE.match(line):
-            raise BreachError("the server said goodbye")
+            raise BreachError("the server ended the session (BYE)")
         if not _CHANGE.match(line):
             return _NEWS.match(line) is not None
         flags = _FLAGS.search(line)

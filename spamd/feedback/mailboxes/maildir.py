@@ -110,7 +110,7 @@ class MaildirMailbox:
         if not await self._aside(os.path.isdir, self.root / "cur"):
             raise MailboxError(
                 f"{self.root} is no Maildir (it has no cur), or it can't be entered:"
-                " check the path and the rights of the user spamd runs as"
+                " check the path and the permissions of the user spamd runs as"
             )
 
     async def close(self) -> None:
@@ -254,7 +254,7 @@ class MaildirMailbox:
         except OSError as error:
             raise FolderError(
                 f"folder {words(folder.name)} ({self.root / folder.raw}) can't be read:"
-                f" {reason(error)}; check the rights of the user spamd runs as"
+                f" {reason(error)}; check the permissions of the user spamd runs as"
             ) from error
 
     def _in_excluded_folder(self, key: str) -> bool:

@@ -91,7 +91,9 @@ class ParkedMessages:
     def hanging_up(self, folder: Folder, keys: Sequence[str]) -> list[MessageSummary]:
         """Return summaries for mails that make the server hang up each time they are read."""
         lost = set(keys) - set(self.readable(folder, keys))
-        return [unreadable(key, "the connection ends when it is read") for key in sorted(lost)]
+        return [
+            unreadable(key, "the connection ends when the message is read") for key in sorted(lost)
+        ]
 
     async def park(
         self,

@@ -72,7 +72,9 @@ class SummaryReader:
             self._unanswered[folder.name, key] += 1
             if self._unanswered[folder.name, key] >= self._options.attempts:
                 del self._unanswered[folder.name, key]
-                messages.append(unreadable(key, "the server lists it and does not answer for it"))
+                messages.append(
+                    unreadable(key, "the server lists the message and does not return it")
+                )
             else:
                 self.whole = False
         return messages

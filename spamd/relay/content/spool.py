@@ -158,7 +158,9 @@ class SpooledMessage:
         self._tail = (self._tail + piece)[-2:] if size < 2 else piece[-2:]
         share = self._share
         if self._fault is not None:
-            raise SpoolFull("disk full or not to be written to") from self._fault
+            raise SpoolFull(
+                "the disk is full, or the spool folder is not writable"
+            ) from self._fault
         if not self.spooled:
             small = self.size_bytes + size <= share.budget.spool_above_bytes
             if small and share.take_memory(size):
@@ -171,7 +173,7 @@ class SpooledMessage:
                 return
             self._to_disk()
         if not share.take_spool(size):
-            raise SpoolFull("spool budget used up")
+            raise SpoolFull("relay.spool_bytes or relay.memory_bytes is used up")
         self.size_bytes += size
         self._pending.append(piece)
         self._unwritten += size
@@ -196,7 +198,9 @@ class SpooledMessage:
                 await asyncio.wait([self._writing])
                 await asyncio.sleep(0)  # `_written` is called
         if self._fault is not None:
-            raise SpoolFull("disk full or not to be written to") from self._fault
+            raise SpoolFull(
+                "the disk is full, or the spool folder is not writable"
+            ) from self._fault
 
     def first(self, limit: int) -> bytes:
         """Return at most `limit` bytes from the start; of a spooled message in a thread."""
@@ -279,7 +283,7 @@ class SpooledMessage:
         """Go on on the disk, if there is room for what has come."""
         self._join()
         if not self._share.take_spool(self.size_bytes):
-            raise SpoolFull("spool budget used up")
+            raise SpoolFull("relay.spool_bytes or relay.memory_bytes is used up")
         self._share.take_memory(-self.size_bytes)
         self.spooled = True
         self._pending, self._pieces = self._pieces, []

@@ -182,10 +182,10 @@ class LineBuffer:
         """Return what is done once more has come.
 
         Raises:
-            ConnectionResetError: the client has gone.
+            ConnectionResetError: the client closed the connection.
         """
         if self._ended:
-            raise ConnectionResetError("the client has gone")
+            raise ConnectionResetError("the client closed the connection")
         self._read_on()
         self._waiter = self._loop.create_future()
         return self._waiter

@@ -57,7 +57,7 @@ async def _header(peer: socket.socket) -> bytes:
         with suppress(BlockingIOError):
             data = peer.recv(_V2_BYTES, socket.MSG_PEEK)
             if not data:
-                raise ConnectionResetError("the proxy has gone")
+                raise ConnectionResetError("the proxy closed the connection")
         size = _size(data)
         if size and len(data) >= size:
             return peer.recv(size)

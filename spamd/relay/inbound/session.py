@@ -106,7 +106,7 @@ class Session:
             ).run()
         except ConnectionError:
             self._release()
-            await transport.linger()  # the client has gone, or we end the session
+            await transport.linger()  # the client closed the connection, or we end the session
         except ssl.SSLError:
             pass  # its TLS broke
         except Exception as error:  # noqa: BLE001 - the border around one session

@@ -46,7 +46,7 @@ class Transport(asyncio.Protocol):
         busy: tells whether a transaction is under way.
 
     Attributes:
-        connection: asyncio's transport; None once the client has gone.
+        connection: asyncio's transport; None once the client closed the connection.
         network: who shares with whom (`connection_limiter.network_of`).
         encrypted: TLS is on.
         greeted: the client has had our greeting.
@@ -229,7 +229,7 @@ class Transport(asyncio.Protocol):
         except (OSError, TimeoutError) as error:
             raise ConnectionResetError("TLS handshake failed") from error
         if encrypted is None:
-            raise ConnectionResetError("the client has gone")
+            raise ConnectionResetError("the client closed the connection")
         self._attach(encrypted)  # what is in the buffer now came encrypted
         self.encrypted = True
 
@@ -241,7 +241,7 @@ class Transport(asyncio.Protocol):
         """
         self._closing = True
         await self.flush()
-        raise ConnectionResetError("closed by us")
+        raise ConnectionResetError("the connection was closed by spamd")
 
     def stop(self) -> None:
         """End the session if only the client's next command is waited for."""

@@ -30,7 +30,7 @@ def refuse_loops(
     """
     for key, url in urls.items():
         if any(_same(url, *pair) for pair in zip(listeners, sockets, strict=True)):
-            raise ConfigError(f"{key}: {url} is where relay.listen takes mail")
+            raise ConfigError(f"{key}: {url} is an address of relay.listen: mail would loop")
 
 
 def _same(url: NextHopUrl, listener: Listener, sock: socket.socket) -> bool:

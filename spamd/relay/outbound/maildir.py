@@ -167,7 +167,7 @@ class MaildirSession:
         """Make a Maildir where it is missing and may be made; remove what crashes left in tmp/."""
         parts = [folder / name for name in ("tmp", "new", "cur")]
         if any(part.is_symlink() for part in parts):
-            raise NotADirectoryError(f"{folder} holds links")
+            raise NotADirectoryError(f"{folder} holds symbolic links")
         if not all(part.is_dir() for part in parts):
             if not self._options.maildir_create:
                 raise FileNotFoundError(folder)
@@ -209,7 +209,7 @@ class MaildirSession:
     def _junk(self, folder: FilePath) -> FilePath:
         junk = folder / f".{self._options.maildir_junk}"
         if junk.is_symlink():
-            raise NotADirectoryError(f"{junk} is a link")
+            raise NotADirectoryError(f"{junk} is a symbolic link")
         for part in ("tmp", "new", "cur"):
             (junk / part).mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(OSError):  # Maildir++: marks a folder as one

@@ -149,14 +149,16 @@ class NextHops:
             except (NextHopUnavailable, NextHopRefused) as error:
                 session.abort()
                 fault = error
-            except BaseException:  # the client has gone meanwhile: nobody else knows the session
+            except (
+                BaseException
+            ):  # the client closed the connection meanwhile: nobody else knows the session
                 session.abort()
                 raise
             else:
                 if isinstance(session, SmtpSession):
                     self.outgoing[session.local_address] = session
                 return session
-        raise fault or NextHopUnavailable("no next hop is set")
+        raise fault or NextHopUnavailable("next_hop.url is not set")
 
     def _session(self, url: NextHopUrl) -> SmtpSession | MaildirSession:
         if url.scheme is Scheme.MAILDIR:

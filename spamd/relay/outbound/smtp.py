@@ -148,7 +148,7 @@ class SmtpSession:
         if options.xclient and answer.accepted and not self.knows_client:
             self._not_identified("the next hop refuses EHLO, and with it XCLIENT")
         if options.proxy_protocol and answer.code in _UNKNOWN:
-            self._not_identified("the next hop does not understand the PROXY header")
+            self._not_identified("the next hop does not accept the PROXY header")
         return answer
 
     def mail(self, argument: bytes, client: Client) -> Awaitable[Reply]:
@@ -304,7 +304,7 @@ class SmtpSession:
         if b"ADDR" not in offered:  # what a next hop decides by
             if self.knows_client:
                 return  # said once already, and it is the same client
-            self._not_identified("the next hop offers us no XCLIENT with ADDR")
+            self._not_identified("the next hop offers no XCLIENT with ADDR")
         for line in identity_commands(b"XCLIENT", client, offered):
             answer = await self._wire.command(
                 line, self._options.greeting_timeout_s, answers=(*GREETING, *DONE)
@@ -319,7 +319,7 @@ class SmtpSession:
     def _not_identified(self, why: str) -> NoReturn:
         """End the session: the next hop would take the client for us."""
         self.close()
-        raise ClientNotIdentified(f"{why}; {self.url} would take all clients for this machine")
+        raise ClientNotIdentified(f"{why}; {self.url} would treat all clients as this machine")
 
     def _forward(self, client: Client) -> list[bytes]:
         """Return the XFORWARD commands; they count for one message, so they stand before each."""

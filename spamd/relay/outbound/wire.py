@@ -75,7 +75,9 @@ class Wire(asyncio.Protocol):
             NextHopTlsFailed: no handshake, or a certificate that is not good enough.
         """
         if self._buffer:  # CVE-2011-0411: sent in clear behind the 220, to be read as if by TLS
-            self._fail(RemoteProtocolError("text behind the reply to STARTTLS"))
+            self._fail(
+                RemoteProtocolError("data before the TLS handshake, after the reply to STARTTLS")
+            )
         try:
             self._transport = await self._loop.start_tls(
                 self.transport, self, context, server_hostname=host, ssl_handshake_timeout=timeout_s
@@ -128,7 +130,7 @@ class Wire(asyncio.Protocol):
     def next_reply(self, timeout_s: float) -> asyncio.Future[Reply]:
         """Return what becomes the next of the replies that were announced to `command`."""
         if not self._announced:  # it said goodbye, and `command` did not ask
-            raise NextHopLost("the next hop has ended the session")
+            raise NextHopLost("the next hop ended the session")
         future = self._announced.pop(0)
         if not future.done():
             if self._fault is not None:
@@ -184,7 +186,7 @@ class Wire(asyncio.Protocol):
 
     def abort(self) -> None:
         """Cut the connection; the next hop must not take what it has for a whole message."""
-        self._fail(NextHopLost("given up by us"))
+        self._fail(NextHopLost("the session was ended by spamd"))
 
     def close(self) -> None:
         """Say goodbye and close, without waiting for the answer."""

@@ -289,17 +289,17 @@ def _from_json(row: dict[str, Any]) -> Lesson:
     ids = token_ids(texts)
     order = np.argsort(ids)
     if len(ids) and not (np.diff(ids[order]) > 0).all():
-        raise FormatError("a token stands there twice")
+        raise FormatError("a token is listed twice")
     occurrences = np.array([occurrences for _, occurrences, _ in row["tokens"]], dtype=np.uint8)
     kinds = np.array([kinds for _, _, kinds in row["tokens"]], dtype=np.uint8)
     if not occurrences.all():
-        raise FormatError("a token does not occur")
+        raise FormatError("a token has no occurrences")
     time = datetime.fromisoformat(row["time"])
     if time.tzinfo is None:
-        raise FormatError("the time has no zone")
+        raise FormatError("the time has no time zone")
     digest = bytes.fromhex(row["digest"])
     if len(digest) != DIGEST_BYTES:
-        raise FormatError("the digest has another length than that of a mail")
+        raise FormatError("the digest has the wrong length")
     discrete = np.array(row["facts"], dtype=np.uint8)
     if len(discrete) != len(SCHEMA.sizes) or not (discrete < np.array(SCHEMA.sizes)).all():
         raise FormatError("the facts are not those that this version knows")
@@ -357,7 +357,7 @@ def _counts_from_json(row: dict[str, Any]) -> ImportedCounts:
     words = tuple(str(word) for word, _, _ in row["words"])
     counts = np.array([[spam, ham] for _, spam, ham in row["words"]], np.int32).reshape(-1, 2)
     if len(set(words)) != len(words) or (counts < 0).any():
-        raise FormatError("a word stands there twice, or has a count below zero")
+        raise FormatError("a word is listed twice, or has a count below zero")
     return ImportedCounts(
         digest=bytes.fromhex(row["digest"]),
         source=str(row["source"]),

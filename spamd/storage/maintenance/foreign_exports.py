@@ -65,7 +65,7 @@ def read(content: bytes, time: datetime) -> ImportedCounts:
     else:
         raise FormatError("this is no export of spamd, bogofilter (bogoutil -d) or SpamBayes")
     if max(spam, ham) > MOST:
-        raise FormatError(f"it counts {max(spam, ham)} mails, more than anybody ever got")
+        raise FormatError(f"it counts {max(spam, ham)} messages, which can't be true")
     words = _sum(counts)
     # A word can't stand in more mails than there were; some dumps say so after an expiry.
     capped = [(min(in_spam, spam), min(in_ham, ham)) for in_spam, in_ham in words.values()]

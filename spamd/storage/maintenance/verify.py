@@ -95,7 +95,7 @@ def _token_faults(stored: TokenTable, told: TokenTable) -> list[str]:
     differing = (stored.counts(here).cells != told.counts(there).cells).any(axis=1)
     faults = []
     for number, what in (
-        (np.count_nonzero(there < 0), "tokens are stored that no lesson holds"),
+        (np.count_nonzero(there < 0), "tokens are stored that are in no lesson"),
         (np.count_nonzero(here < 0), "tokens of lessons are missing"),
         (
             np.count_nonzero(differing & (here >= 0) & (there >= 0)),
