@@ -87,7 +87,7 @@ class FusionOptions:
         """Check names and ranges."""
         unknown = set(self.classifiers) - set(CLASSIFIERS)
         if unknown or not self.classifiers:
-            raise ValueError(f"classifiers must be some of {', '.join(CLASSIFIERS)}")
+            raise ValueError(f"classifiers must be one or more of {', '.join(CLASSIFIERS)}")
         if self.refit_every < 1 or self.window < 1:
             raise ValueError("refit_every and window must be at least 1")
         if self.regularisation <= 0:

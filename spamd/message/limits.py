@@ -66,5 +66,5 @@ class Limits:
             raise ValueError("occurrences must be at most 255: it is kept in one byte")
         if self.token_chars < self.word_chars + 24:
             raise ValueError(
-                "token_chars must exceed word_chars by 24, the longest mark of a field"
+                "token_chars must exceed word_chars by 24, the longest prefix of a field"
             )

@@ -78,7 +78,9 @@ class Relay:
             raise ConfigError("relay.listen_tls needs tls.certificate")
         spool = options.spool_directory
         if spool and not os.access(f"{spool}/.", os.W_OK | os.X_OK):  # a file has no "."
-            raise ConfigError(f"relay.spool_directory: no folder {spool} that may be written to")
+            raise ConfigError(
+                f"relay.spool_directory: {spool} is no folder that this user may write to"
+            )
         refuse_loops(next_hops.urls, options.listeners, sockets)
         self.context = RelayContext(
             relay=options,

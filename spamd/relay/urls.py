@@ -74,7 +74,7 @@ def parse_next_hop(url: str, *, key: str) -> NextHopUrl:
         port = parts.port
     except ValueError:
         known = ", ".join(f"{scheme}://" for scheme in Scheme)
-        raise ValueError(f"{key}: {url!r} is none of {known}") from None
+        raise ValueError(f"{key}: {url!r} must begin with one of {known}") from None
     if scheme in {Scheme.MAILDIR, Scheme.LMTP_UNIX}:
         path = url.removeprefix(f"{scheme}://")
         if not path or path.strip("/.") == "":

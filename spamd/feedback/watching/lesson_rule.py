@@ -49,8 +49,8 @@ class Why(StrEnum):
     THROWN = "moved to a folder that may be the Trash"
     COPIED = "still where they lay before"
     TWICE = "at two places at once"
-    ANOTHER = "not known to be the mail that left"
-    SHOWN = "shown by a folder that shows other folders' mail"
+    ANOTHER = "not certain to be the message that left"
+    SHOWN = "in a folder that shows messages of other folders"
     RENAMED = "came with a folder that was renamed"
     OUTSIDE = "came from outside, not from a folder"
 

@@ -115,7 +115,7 @@ class Delivery:
         try:
             message = await reader.finish(context.relay.bare_newline)
             if handler is None or message.size_bytes > limit:
-                raise MessageTooLarge("report larger than what is read")  # noqa: TRY301 - answered like all faults
+                raise MessageTooLarge("the report is larger than tokenizer.limits allows")  # noqa: TRY301 - answered like all faults
             client = envelope.client  # MAIL FROM is whatever its sender writes
             content = unstuffed(await asyncio.to_thread(message.first, limit))
             with self._time_limit.of(context.relay.inspect_timeout_s):
@@ -209,7 +209,7 @@ def header_of(message: SpooledMessage, limit: int) -> tuple[bytes, int]:
     # A dot that only the wire needs must not hide a field of ours, or the next line of a field.
     header = unstuffed(text[:end]) if message.dotted else text[:end]
     if blank < 0 and end < message.size_bytes and holds_fields(header):
-        raise MessageTooLarge("header section larger than what is read")
+        raise MessageTooLarge("the header section is larger than tokenizer.limits allows")
     if received_count(header) >= MAX_RECEIVED:
         raise RoutingLoop(f"{MAX_RECEIVED} Received fields")
     return header, end
@@ -258,4 +258,4 @@ def _public(fault: Exception) -> str:
     """Return the reason that stands in the header field; never the text of an exception."""
     if isinstance(fault, DeadlineExceeded):
         return "no verdict in time"
-    return "not scanned for a fault of ours"
+    return "not scanned: internal fault, see the log"

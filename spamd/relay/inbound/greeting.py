@@ -54,7 +54,7 @@ class Greeting:
         client = self._session_client()  # XFORWARD counts for a message, not for the session
         if self.next_hop is None or not self.next_hop.usable:
             if self.logged_in:
-                raise NextHopLost("with the client's login")
+                raise NextHopLost("the connection on which the client had logged in was lost")
             self.close_next_hop()
             self.next_hop = await self._context.next_hops.open(client)
         return await self.next_hop.greet(client, extended=self.extended)
@@ -63,7 +63,7 @@ class Greeting:
         """Return another session at the next hop for one that was lost between two messages."""
         answer = await self.greet_next_hop()
         if not answer.accepted or self.next_hop is None:
-            raise NextHopUnavailable("greeting refused")
+            raise NextHopUnavailable("the next hop refused the greeting (EHLO or HELO)")
         return self.next_hop
 
     def close_next_hop(self) -> None:
