@@ -56,8 +56,8 @@ class Metrics:
         )
         self._lag = Histogram(
             "spamd_loop_lag_seconds",
-            "How late the event loop was, measured ten times a second: what every message waited."
-            " Above 0.05 something holds up all mail: please report it. A machine without free"
+            "Delay of the event loop, measured ten times a second: what every message waited."
+            " Above 0.05 something delays all mail: please report it. A machine without free"
             " processors shows here too.",
             buckets=LAG_BUCKETS_S,
             registry=self.registry,

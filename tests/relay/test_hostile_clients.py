@@ -151,7 +151,7 @@ async def test_k1_who_is_sent_away_while_sending_reads_why() -> None:
         talk = await running.talk()
         for _ in range(20):  # nothing is read meanwhile: a reset would lose what was said
             await talk.send(b"NOOP\r\n" * 1_000)
-        assert (await talk.rest()).endswith(b"421 4.7.0 Too many commands without mail\r\n")
+        assert (await talk.rest()).endswith(b"421 4.7.0 Too many commands without a message\r\n")
 
 
 async def test_k1_a_mail_wipes_the_count_away() -> None:

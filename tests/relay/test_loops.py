@@ -68,7 +68,7 @@ async def test_i8_a_next_hop_that_is_our_own_listener_is_refused(
         "fallback": {**other, "fallback": ("smtp://192.0.2.2:25", url)},
         "routes": {**other, "routes": {"y.test": url}},
     }
-    with pytest.raises(ConfigError, match=rf"next_hop\.{key}.* is where relay\.listen takes mail"):
+    with pytest.raises(ConfigError, match=rf"next_hop\.{key}.* is an address of relay\.listen"):
         built(settings[key], **{listener: (listening,)})
 
 
@@ -83,7 +83,7 @@ async def test_i8_our_own_name_behind_all_addresses_is_our_listener() -> None:
         socket.getaddrinfo(socket.gethostname(), 2525)
     except OSError:
         pytest.skip("this machine's name has no address")
-    with pytest.raises(ConfigError, match=r"is where relay\.listen takes mail"):
+    with pytest.raises(ConfigError, match=r"is an address of relay\.listen"):
         built({"url": f"smtp://{socket.gethostname()}:2525"}, listen=("0.0.0.0:2525", "[::]:2525"))
 
 
@@ -92,7 +92,7 @@ def test_i8_a_link_to_our_socket_is_our_listener(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "other").symlink_to(tmp_path / "real" / "lmtp")
     for path in ("real/lmtp", "link/lmtp", "other", "real/../real/lmtp", "real//lmtp"):
-        with pytest.raises(ConfigError, match=r"is where relay\.listen takes mail"):
+        with pytest.raises(ConfigError, match=r"is an address of relay\.listen"):
             built(
                 {"url": f"lmtp+unix://{tmp_path}/{path}"},
                 listen_lmtp=(f"unix:{tmp_path}/real/lmtp",),
