@@ -247,8 +247,8 @@ def test_the_reasons_are_said_in_words_for_a_log() -> None:
         "moved to a folder that may be the Trash",
         "still where they lay before",
         "at two places at once",
-        "not known to be the mail that left",
-        "shown by a folder that shows other folders' mail",
+        "not certain to be the message that left",
+        "in a folder that shows messages of other folders",
         "came with a folder that was renamed",
         "came from outside, not from a folder",
     ]
