@@ -117,8 +117,8 @@ def evaluate(
     through when one ham message in a thousand may be lost. "calibr. error" is how far probabilities
     are from the share of spam found at them. "errors" counts ham called spam and spam called ham.
     """
-    from spamd.evaluation.curves import picture
     from spamd.evaluation.index import gather, read_index
+    from spamd.evaluation.plots import picture
     from spamd.evaluation.protocol import EvaluationOptions, Protocol
 
     several = bool(compare) or len(seeds or ()) > 1

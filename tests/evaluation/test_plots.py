@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from spamd.evaluation.curves import picture, roc_points
+from spamd.evaluation.plots import picture, roc_points
 from spamd.evaluation.rates import Outcomes, reliability, roca
 
 SVG = "{http://www.w3.org/2000/svg}"
