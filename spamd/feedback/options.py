@@ -139,7 +139,7 @@ class AccountOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackOptions:
-    """Learning from what people do with their mail. Nothing is watched unless accounts are named.
+    """Learning from mail that users move. Nothing is watched unless accounts are named.
 
         [[feedback.accounts]]
         host = "imap.example.org"              # or: maildir = "/var/mail/ann"
@@ -154,11 +154,11 @@ class FeedbackOptions:
     junk_children       sub-folders of Junk are Junk too (else they are ordinary folders)
     excluded_folders    folders that never teach ham, found as above
     keywords            $Junk and $NotJunk set on a mail count like a move
-    poll_s              look at all folders at least this often, in seconds; of the inbox, IDLE
+    poll_s              poll all folders at least this often, in seconds; of the inbox, IDLE
                         tells at once
     idle_s              seconds before IDLE is issued anew: below the 29 minutes of RFC 2177, and
                         below the 5 minutes after which NAT devices and some servers drop a line
-    maildir_poll_s      seconds between two looks at the folders of a Maildir (a few `stat` calls)
+    maildir_poll_s      seconds between two polls of the folders of a Maildir (a few `stat` calls)
     timeout_s           seconds until an answer of an IMAP server must be whole; five times as long
                         for one about a folder, as servers index large ones when they are opened
     max_folders         folders of one account that are watched: Junk and the inbox, then the others

@@ -23,7 +23,7 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsOptions:
-    """What Prometheus and health checks ask.
+    """The HTTP endpoint for Prometheus and health checks.
 
     listen   "host:port" of the HTTP endpoint, for example "127.0.0.1:9125"; "" (default) is off.
              With several workers each has its own counts: worker 0 listens on this port, worker 1

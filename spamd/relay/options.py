@@ -66,7 +66,7 @@ class Mixed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayOptions:
-    """Where we listen for mail, and the limits that keep strangers from exhausting us.
+    """Addresses where spamd listens, and limits against hostile clients.
 
     listen                        addresses for SMTP, "host:port" or "[v6]:port"; loopback so that a
                                   fresh installation is no open relay
@@ -74,7 +74,7 @@ class RelayOptions:
     listen_lmtp                   addresses for LMTP, "host:port" or "unix:/path"
     workers                       equal processes on the same ports; 0 is one per core. One is
                                   enough for about 100 messages a second
-    hostname                      our name in greetings and Received; empty takes the machine's
+    hostname                      name in greetings and Received; empty: the machine's name
     max_message_bytes             larger messages get 552; 50 MiB is what large providers accept
     max_recipients                accepted recipients of one message, then 452 4.5.3; RFC 5321
                                   §4.5.3.1.8 asks for at least 100
@@ -214,7 +214,7 @@ class RelayOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextHopOptions:
-    """Where mail goes on to. With maildir:// no other server is needed.
+    """The next hop: where mail is delivered. With maildir:// no other server is needed.
 
     url                  where mail goes: smtp://host:port, lmtp://host:port, lmtp+unix:///path,
                          maildir:///path (with {address}, {local} or {domain} in it, one each)
@@ -224,12 +224,12 @@ class NextHopOptions:
     tls                  STARTTLS towards smtp:// next hops: "none", "opportunistic" or "required"
     tls_verify           with "required", the certificate must be valid for the host's name
     tls_ca_file          certificates to trust; empty takes the system's
-    xclient              tell the next hop the real client by XCLIENT; if it does not let us, it
+    xclient              tell the next hop the real client by XCLIENT; if it refuses that, it
                          gets no mail
     xforward             tell it by XFORWARD, for its log only, when it offers that
     proxy_protocol       begin each connection with a PROXY v2 header that names the client; if it
                          is not understood, no mail
-    own_helo             greet the next hop with our own name instead of the client's
+    own_helo             greet the next hop with spamd's own name instead of the client's
     mixed_replies        SMTP in, LMTP out, recipients answered differently: "defer" or "single"
     auth                 pass AUTH through, over TLS only, when the next hop offers it
     maildir_create       make missing Maildirs; of a URL with {address}, {local} or {domain} only in
@@ -237,8 +237,8 @@ class NextHopOptions:
     maildir_junk         folder for mail judged spam, a Maildir++ folder inside the Maildir
     connect_timeout_s    wait for the connection
     greeting_timeout_s   wait for its banner and its answer to EHLO
-    command_timeout_s    wait for its answer to MAIL, RCPT, RSET; our client waits 5 minutes
-    data_timeout_s       wait for its 354; our client has got ours already
+    command_timeout_s    wait for its answer to MAIL, RCPT, RSET; a client waits 5 minutes
+    data_timeout_s       wait for its 354; the client has got one already
     block_timeout_s      wait until it takes a block of the message; RFC 5321 §4.5.3.2.5: 3 minutes
     keepalive_s          a NOOP this often while a message arrives or is judged; Postfix ends
                          sessions idle for 300 s
@@ -289,9 +289,9 @@ class NextHopOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsOptions:
-    """Our own certificate, for STARTTLS and TLS from the start; read again on SIGHUP.
+    """The certificate of spamd, for STARTTLS and TLS from the start; read again on SIGHUP.
 
-    certificate       PEM file with our certificate and its chain; empty offers no TLS
+    certificate       PEM file with the certificate and its chain; empty: no TLS is offered
     key               PEM file with its key; empty when the certificate's file holds it
     minimum_version   "1.2" or "1.3"; 1.0 and 1.1 are dead (RFC 8996)
     required          refuse mail in clear with 530
