@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
-from spamd.errors import TemporaryError
+from spamd.errors import AccountError, SpamdError, TemporaryError
 from spamd.feedback.mailboxes.mailbox import (
     Folder,
     FolderError,
@@ -26,6 +26,7 @@ from spamd.feedback.watching.lesson_rule import Event
 from spamd.feedback.watching.move_verifier import MoveVerifier, VanishedError
 from spamd.feedback.watching.poll_state import ChangedMessage
 from spamd.sample import Label
+from spamd.wording import reason
 
 Teach = Callable[[Sequence[Candidate]], Awaitable[RunSummary]]
 """How lessons are given."""
@@ -115,7 +116,7 @@ class ParkedMessages:
             validity=cursors[folder.name].validity if folder.name in cursors else 0,
             uid=key,
             attempts=attempts,
-            reason=f"{type(error).__name__}: {error}",
+            reason=why_parked(error),
             time=self._clock.now(),
             label=label,
         )
@@ -172,3 +173,10 @@ class ParkedMessages:
 
     async def _unpark(self, parked: Parked) -> None:
         await self._mailboxes.unpark(parked.account, parked.folder, parked.uid)
+
+
+def why_parked(error: Exception) -> str:
+    """Return why a message was parked; only a fault of the program is shown with its class."""
+    if isinstance(error, AccountError | SpamdError | OSError):
+        return reason(error)
+    return f"internal error ({type(error).__name__}): {error}"
