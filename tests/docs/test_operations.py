@@ -149,3 +149,9 @@ def test_j3_the_limits_of_others_for_many_accounts_are_named(limit: str) -> None
 )
 def test_i4_what_goes_by_itself_is_documented(setting: str) -> None:
     assert f"`{setting}`" in OPERATIONS.partition("\n## Growth\n")[2]
+
+
+def test_no_document_holds_the_leftovers_of_a_merge() -> None:
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "config/spamd.toml"]
+    marker = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
+    assert [path.name for path in documents if marker.search(path.read_text("utf-8"))] == []
