@@ -95,7 +95,7 @@ async def remembered(store: "Store", found: Targets) -> "list[Extracted | Unread
             if mail
             else Unreadable(
                 name=name,
-                reason="the message was scanned too long ago and never learned; give its file",
+                reason="no scan or lesson with this id is kept; give the file of the message",
             )
         )
     return mails

@@ -148,7 +148,7 @@ def prune(
             }
         )
         return
-    verb = "would go" if dry_run else "went"
+    verb = "would be deleted" if dry_run else "deleted"
     line(f"{shown}: {done.removed:,} of {counted(done.examined, 'token')} {verb}")
     line(f"  from {counted(done.lessons, 'lesson')}; {done.spared:,} more are kept by --floor")
     line(f"  {counted(gone.scans, 'scan')}, {counted(gone.changes, 'change record')} {verb}")
@@ -201,6 +201,10 @@ async def _export(here: Session, file: str) -> tuple[str, int]:
             return store.database.shown, await export(store.database, sys.stdout)
         try:
             return store.database.shown, await export_file(store.database, Path(file))
+        except FileExistsError as error:
+            raise SpamdError(
+                f"{printable(file)}: the file exists already; give another name"
+            ) from error
         except OSError as error:
             raise SpamdError(f"{printable(file)}: {reason(error)}") from error
 
