@@ -44,13 +44,17 @@ class ServerClock:
         return time.monotonic()
 
 
+WRITTEN = format_datetime(datetime.now(UTC))
+"""Of all mails: a mail that is made again is the same one."""
+
+
 def mail(subject: str, *, identity: str = "", body: str = "See you tomorrow.") -> bytes:
     """Return a small mail that came by SMTP a moment ago."""
     now = format_datetime(datetime.now(UTC))
     fields = [
         f"Received: from client.test by mx.test with ESMTP; {now}",
         f"Message-ID: <{subject.replace(' ', '.')}@sender.test>",
-        f"Date: {now}",
+        f"Date: {WRITTEN}",
         "From: Ann <ann@sender.test>",
         "To: alice@our.test",
         f"Subject: {subject}",
