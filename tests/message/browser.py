@@ -81,9 +81,9 @@ class Browser:
             route.abort()
 
     def painted(self, source: str) -> Painted:
-        """Return what the browser shows of a page."""
+        """Return what the browser shows of a page once it knows what it can't load."""
         self._source = source.encode("utf-8", "replace").decode()
-        self._tab.goto(_ADDRESS, wait_until="domcontentloaded", timeout=60_000)
+        self._tab.goto(_ADDRESS, wait_until="load", timeout=60_000)
         found = self._tab.evaluate(_SCRIPT)
         return Painted(found["shown"], " ".join(found["spoken"]))
 

@@ -25,7 +25,7 @@ from spamd.message import (
     url,
 )
 from spamd.message.css import colour, declarations, selector, stylesheet
-from spamd.message.html import page
+from spamd.message.html import page, tag
 from spamd.message.limits import Limits
 from spamd.message.mime import calendar, charset, content_type, form, parser, transfer
 from spamd.message.tokens import grams, hashing, headers, kinds, shape
@@ -298,6 +298,12 @@ FUNCTIONS: dict[str, Work] = {
     "declarations.without_comments": declarations.without_comments,
     "selector.parse_list": lambda text: [selector.parse_list(each + text) for each in ("", ":is(")],
     "hashing.word_ids": lambda text: hashing.word_ids(text.split()),
+    "tag.end_of_tag": lambda text: [tag.end_of_tag(each + text, 0) for each in ("<a ", "<")],
+    "tag.long_tag": lambda text: [
+        tag.long_tag(each + text, 0, folded=True) for each in ("<a ", "<", "<a b='")
+    ],
+    "tag.short_tag": lambda text: [tag.short_tag(each + text, True) for each in ("<a ", "<")],  # noqa: FBT003
+    "tag.unescaped": tag.unescaped,
     "trace.lasting": _encoded(trace.lasting),
     "trace.host_tokens": trace.host_tokens,
     "url.cut_out": url.cut_out,
@@ -322,7 +328,8 @@ FUNCTIONS |= {
 
 COVERED = {
     "box.display_of", "box.is_gone", "cascade.declared", "colour.distance", "colour.over",
-    "elements.names", "matching.matches", "style.changed", "style.styled",
+    "elements.names", "foreign.end_foreign", "foreign.start_foreign", "matching.matches",
+    "node.following", "tag.look_of", "style.changed", "style.styled",
     "variables.says_variables", "variables.with_variables",
     "features.extract", "form.form_of", "headers.header_tokens", "identity.new_id",
     "part.came_with", "part.ends_blank", "part.file_name", "part.is_named_message",
