@@ -232,10 +232,10 @@ def taught(sample: Sample, limit: int = TAUGHT_TOKENS) -> NDArray[np.intp] | Non
     if len(sample.ids) <= limit:
         return None
     ids = sample.ids.view(np.uint64)
-    # The finaliser of SplitMix64 over id and salt: each bit of both moves every bit of the key.
+    # The steps of SplitMix64 over id and salt: each bit of both moves the high bits of the key.
     key = (ids ^ np.bitwise_xor.reduce(ids)) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
-    return np.sort(np.argpartition(key ^ (key >> np.uint64(32)), limit)[:limit])
+    return np.sort(np.argpartition(key, limit)[:limit])
 
 
 def distinct(arrays: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:

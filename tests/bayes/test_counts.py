@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from spamd.bayes.counts import TokenCounts, TokenTable, Totals, distinct, taught
+from spamd.bayes.counts import (
+    WEIGHT_UNIT,
+    TokenCounts,
+    TokenTable,
+    Totals,
+    distinct,
+    taught,
+)
 from spamd.sample import Label
 from tests.bayes.samples import ids_of, sample_of
 
@@ -49,6 +56,23 @@ def test_counts_are_as_long_as_their_tokens() -> None:
     assert len(TokenCounts.zeros(3)) == 3
 
 
+def test_a_token_was_seen_in_the_messages_of_both_labels() -> None:
+    counts = TokenCounts.of_cells(np.array([[2, 3, 5, 7, 0], [0, 4, 0, 4, 9]], dtype=np.int32))
+
+    assert counts.seen.tolist() == [5, 4]
+
+
+def test_a_table_is_as_long_as_its_tokens_and_a_new_one_is_empty() -> None:
+    assert len(TokenTable(ids([3, -8]))) == 2
+    assert len(TokenTable()) == 0
+    assert TokenTable().ids.tolist() == []
+    assert TokenTable().find(ids([0])).tolist() == [-1]
+
+
+def test_a_weight_of_65536_units_is_one() -> None:
+    assert WEIGHT_UNIT * 65536 == 1.0
+
+
 def test_an_unknown_token_has_zero_counts() -> None:
     table = TokenTable(ids([1]), TokenCounts.of_cells(np.ones((1, 5), dtype=np.int32)))
 
@@ -89,6 +113,17 @@ def test_totals_change_for_one_label_only() -> None:
     assert totals == Totals(ham=1, ham_occurrences=9, vocabulary=7)
     assert totals.changed(Label.HAM, occurrences=9, vocabulary=-7, sign=-1) == Totals()
 
+    both = totals.changed(Label.SPAM, occurrences=4, vocabulary=2, sign=1)
+    assert both == Totals(spam=1, ham=1, spam_occurrences=4, ham_occurrences=9, vocabulary=9)
+    assert both.messages == 2
+    assert both.changed(Label.SPAM, occurrences=4, vocabulary=-2, sign=-1) == totals
+
+
+def test_nothing_is_counted_before_the_first_lesson() -> None:
+    nothing = Totals(spam=0, ham=0, spam_occurrences=0, ham_occurrences=0, vocabulary=0)
+
+    assert Totals() == nothing
+
 
 def test_a_long_message_teaches_the_same_drawn_tokens_each_time() -> None:
     sample = sample_of(*(f"word{number}" for number in range(500)))
@@ -119,6 +154,15 @@ def test_a_short_message_teaches_all_its_tokens() -> None:
     assert taught(sample_of("one", "two"), 2) is None
 
 
+def test_a_lesson_teaches_no_more_than_4000_tokens() -> None:
+    words = [f"word{number}" for number in range(4001)]
+    drawn = taught(sample_of(*words))
+
+    assert taught(sample_of(*words[:4000])) is None
+    assert drawn is not None
+    assert len(drawn) == 4000
+
+
 def test_a_look_up_is_the_same_in_a_table_of_many_tokens() -> None:
     words = [f"word{number}" for number in range(20_000)]
     table = TokenTable(ids_of(*words[:10_000]))
@@ -143,8 +187,7 @@ def test_which_tokens_a_long_message_teaches_never_changes() -> None:
 
     def key(value: int) -> int:
         mixed = (value ^ salt) * 0xBF58476D1CE4E5B9 % 2**64
-        mixed = (mixed ^ (mixed >> 29)) * 0x94D049BB133111EB % 2**64
-        return mixed ^ (mixed >> 32)
+        return (mixed ^ (mixed >> 29)) * 0x94D049BB133111EB % 2**64
 
     drawn = sorted(sorted(range(len(ids)), key=lambda place: key(ids[place]))[:10])
     found = taught(sample, 10)
