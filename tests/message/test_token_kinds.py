@@ -13,11 +13,45 @@ from spamd.message.limits import Limits
 from spamd.message.mime.parser import parse
 from spamd.message.reading import read
 from spamd.message.tokens import headers, shape
-from spamd.message.tokens.kinds import PREFIXES, prefix_of
+from spamd.message.tokens.kinds import prefix_of
 from spamd.sample import Kind
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tokens.md").read_text(encoding="utf-8")
+PREFIXES = {
+    "skip": Kind.WORD,
+    "from": Kind.LINK,
+    "to": Kind.LINK,
+    "cc": Kind.LINK,
+    "reply-to": Kind.LINK,
+    "sender": Kind.LINK,
+    "received": Kind.LINK,
+    "url": Kind.LINK,
+    "domain": Kind.LINK,
+    "path": Kind.LINK,
+    "port": Kind.LINK,
+    "link": Kind.LINK,
+    "scheme": Kind.LINK,
+    "mail": Kind.LINK,
+    "header": Kind.SHAPE,
+    "missing": Kind.SHAPE,
+    "zone": Kind.SHAPE,
+    "count": Kind.SHAPE,
+    "mailer": Kind.SHAPE,
+    "type": Kind.SHAPE,
+    "parts": Kind.SHAPE,
+    "boundary": Kind.SHAPE,
+    "charset": Kind.SHAPE,
+    "attachment": Kind.SHAPE,
+    "ending": Kind.SHAPE,
+    "file": Kind.SHAPE,
+    "defect": Kind.SHAPE,
+    "trick": Kind.TRICK,
+    "hidden": Kind.HIDDEN,
+    "title": Kind.HIDDEN,
+}
+"""The prefix of every token but words and words of header fields, and the kind of the token."""
+
 WORDS = Kind.WORD | Kind.TWIN | Kind.TRICK
 """Sources of plain words: the text, header fields without their names, and what tricks hide."""
 
