@@ -1,13 +1,16 @@
 import pickle
+from itertools import pairwise
 
 import numpy as np
 
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
+from spamd.message.limits import Limits
 from spamd.message.tokens.hashing import pair_ids, token_id, word_ids
+from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Kind
 
-from .helpers import count, mail, of_kind, tokens, words
+from .helpers import count, mail, of_kind, page, tokens, words
 
 
 def test_a_plain_mail_gives_its_words_and_their_pairs() -> None:
@@ -85,3 +88,39 @@ def test_the_claimed_id_and_the_sender_are_reported() -> None:
 def test_no_token_is_empty_or_holds_a_line_end() -> None:
     found = tokens(mail("\"\" '' --- ... !!! a\tb", "Subject: ---", "X-Odd: ''"))
     assert all(token and not set(token) & set("\n\r\0\t") for token in found)
+
+
+def kept_of(raw: bytes, most: int) -> set[str]:
+    """Return which tokens of the text stay when no more than `most` are kept."""
+    options = TokenizerOptions(
+        without=frozenset({"headers", "links", "shape", "tricks"}),
+        limits=Limits(tokens=most),
+    )
+    return set(extract(raw, options).texts)
+
+
+def test_of_too_many_tokens_the_first_half_read_stays_and_the_smallest_ids_of_the_rest() -> None:
+    words = [f"w{number}x" for number in range(30)]
+    pairs = [f"{one} {other}" for one, other in pairwise(words)]
+    raw = mail(" ".join(words))
+
+    assert len(kept_of(raw, 59)) == 59
+    for most in (1, 10, 11, 40, 58):
+        read = sorted(
+            [(place, token_id(text), text) for place, text in enumerate(words)]
+            + [(place, token_id(text), text) for place, text in enumerate(pairs)]
+        )
+        early, late = read[: most // 2], read[most // 2 :]
+        by_id = sorted(late, key=lambda one: one[1])[: most - len(early)]
+        assert kept_of(raw, most) == {text for _, _, text in early + by_id}
+
+
+def test_other_tokens_take_no_more_than_half_of_the_room() -> None:
+    hidden = [f"h{number}x" for number in range(8)]
+    raw = page("<p>" + " ".join(f"w{n}x" for n in range(30)) + f"<b hidden>{' '.join(hidden)}</b>")
+    kept = kept_of(raw, 10)
+
+    assert len(kept) == 10
+    assert {text for text in kept if text.startswith("hidden:")} == {
+        f"hidden:{word}" for word in hidden[:5]
+    }

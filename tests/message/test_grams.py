@@ -42,6 +42,42 @@ def test_the_source_is_what_a_reader_sees_and_no_hop_changes() -> None:
     assert source(b"Received: from elsewhere\n" + raw) == source(raw)
 
 
+def test_the_source_is_subject_fields_and_text_to_the_octet() -> None:
+    raw = mail(
+        "one\ntwo",
+        "Subject: " + "s" * 130,
+        "Reply-To: " + "r" * 130,
+        "X-Mailer: bat",
+        "User-Agent: cow",
+        "MIME-Version: 1.0",
+        "Cc: eve@example.net",
+    )
+    lines = [
+        "s" * 120,
+        "from:Ann <ann@example.org>",
+        "to:bob@example.net",
+        "reply-to:" + "r" * 119,  # and the blank before
+        "x-mailer:bat",
+        "user-agent:cow",
+        "mime-version:1.0",
+        "content-type:text/plain; charset=utf-8",
+        "one two",
+    ]
+    assert source(raw).decode().split("\n") == lines
+    message = parse(raw)
+    without = gram_source(message, read(message), Limits(), route=False).decode()
+    assert without.split("\n") == lines[:3] + lines[5:]
+
+
+def test_the_charset_of_the_first_fields_only_is_guessed() -> None:
+    word = "уважаемый клиент"
+    raw = b"Reply-To: " + word.encode("cp1251") + b"\n"
+    lines = source(raw * 7 + b"\nx").decode().split("\n")
+
+    assert lines[1:6] == [f"reply-to:{word}"] * Limits().guesses
+    assert not any(word in line for line in lines[6:])
+
+
 def test_the_source_is_bounded_in_bytes() -> None:
     assert len(source(mail("发" * 9000))) == Limits().gram_bytes
     assert len(extract(mail("发票 " * 9000)).sample.grams) < Limits().gram_bytes

@@ -123,3 +123,66 @@ def test_senseless_limits_are_refused(wrong: dict[str, int]) -> None:
 def test_a_field_gives_a_bounded_number_of_words() -> None:
     raw = mail("x", "X-Long: " + " ".join(f"w{n}x" for n in range(1000)))
     assert sum(token.startswith("x-long=") for token in tokens(raw)) == Limits().field_words
+
+
+def test_a_long_name_of_a_field_is_cut() -> None:
+    name = "X-" + "a" * 50
+    found = {token for token in tokens(mail("x", f"{name}: word")) if "aaa" in token}
+
+    assert found == {f"header:{name[:40]}", f"{name.lower()[:20]}=word"}
+
+
+def test_whether_a_field_is_a_filters_is_asked_of_the_first_64_characters_of_its_name() -> None:
+    assert "x-" + "a" * 18 + "=word" not in tokens(mail("x", "X-" + "a" * 58 + "spam: word"))
+    assert "x-" + "a" * 18 + "=word" in tokens(mail("x", "X-" + "a" * 59 + "spam: word"))
+
+
+def test_addresses_are_cut_and_no_more_than_twenty_are_told() -> None:
+    found = tokens(mail("x", "Reply-To: " + "U" * 30 + "@" + "h" * 45 + ".example"))
+    host = "h" * 40
+    assert {token for token in found if token.startswith("reply-to:")} == {
+        f"reply-to:@{host}",
+        f"reply-to:{'u' * 24}@{host}"[:64],
+    }
+    found = tokens(mail("x", "Cc: " + "U" * 30 + "@" + "h" * 45 + ".example"))
+    assert f"cc:{'u' * 24}@{host}"[:64] in found
+
+    found = tokens(mail("x", "Cc: " + ", ".join(f"u{n}x@h.example" for n in range(21))))
+    cc = {token for token in found if token.startswith("cc:")}
+    assert cc == {f"cc:u{n}x@h.example" for n in range(20)} | {"cc:@h.example"}
+    assert "count:cc:5" in found
+
+
+def test_a_zone_far_behind_the_start_of_a_date_is_none() -> None:
+    assert "zone:+0800" in tokens(mail("x", "Date: " + "x" * 193 + " +0800"))
+    assert "zone:none" in tokens(mail("x", "Date: " + "x" * 194 + " +0800"))
+
+
+def test_a_mailer_is_cut_at_forty_characters() -> None:
+    assert f"mailer:x-mailer:{'m' * 40}" in tokens(mail("x", "X-Mailer: " + "m" * 50))
+
+
+def test_of_a_content_type_nothing_behind_the_boundary_is_used() -> None:
+    found = tokens(mail("x", "Content-Type: text/plain; Boundary=abc; charset=utf-8"))
+    assert {token for token in found if token.startswith("content-type=")} == {
+        "content-type=text",
+        "content-type=plain",
+    }
+
+
+def test_a_blank_behind_the_host_of_a_message_id_changes_nothing() -> None:
+    assert {"message-id=mail", "message-id=example"} <= tokens(
+        mail("x", "Message-ID: <a@mail.example \t>")
+    )
+
+
+def test_the_charset_of_the_first_odd_fields_only_is_guessed() -> None:
+    odd = b"X-A: " + "уважаемый".encode("cp1251") + b"\n"
+    plain = b"X-B: plain\n"
+
+    def guessed(number: int) -> bool:
+        raw = (odd.replace(b"A", b"C") + plain) * number + odd + b"\nx"
+        return "x-a=уважаемый" in tokens(raw)
+
+    assert guessed(Limits().guesses - 1)
+    assert not guessed(Limits().guesses)

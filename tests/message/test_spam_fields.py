@@ -43,6 +43,7 @@ def test_a_message_without_fields_keeps_its_body_apart(body: bytes) -> None:
 
 def test_a_message_of_a_blank_line_and_a_body_gets_the_fields_in_front() -> None:
     assert strip_and_prepend(b"\r\nbody", BLOCK) == BLOCK + b"\r\nbody"
+    assert strip_and_prepend(b"\nbody", BLOCK) == BLOCK + b"\nbody"
     assert strip_and_prepend(b"", BLOCK) == BLOCK
 
 
@@ -168,6 +169,70 @@ def test_c20_line_ends_in_a_value_make_no_second_field() -> None:
     assert block.count(b"\r\n") == block.count(b"\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        # the header section ends at the first empty line, of either kind
+        (b"a: b\nX-Spam-A: c\n\nX-Spam-B: d\n", b"a: b\n\nX-Spam-B: d\n"),
+        (b"a: b\nX-Spam-A: c\n\nX-Spam-B: d\r\n\r\n", b"a: b\n\nX-Spam-B: d\r\n\r\n"),
+        (b"a: b\r\nX-Spam-A: c\r\n\r\nX-Spam-B: d\n\n", b"a: b\r\n\r\nX-Spam-B: d\n\n"),
+        # a name of one letter is one
+        (b"a: b\r\nX-Spam\0-Flag: NO\r\n\r\n", b"a: b\r\n\r\n"),
+        (b"To: b\r\nk: v\r\n X-Spam-A: c\r\n", b"To: b\r\nk: v\r\n X-Spam-A: c\r\n"),
+        # behind a fold that stays, and behind one that goes, the search goes on
+        (
+            b"Subject: a\r\n X-Spam-A: b\r\nX-Spam-B: c\r\nTo: d\r\n",
+            b"Subject: a\r\n X-Spam-A: b\r\nTo: d\r\n",
+        ),
+        (b"X-Spam-A: b\r\n X-Spam-B: c\r\nTo: d\r\nX-Spam-C: e\r\n", b"To: d\r\n"),
+        # a fold belongs to the line right before it
+        (
+            b"Subject: a\r\nno field\r\n X-Spam-A: b\r\nTo: c\r\n",
+            b"Subject: a\r\nno field\r\nTo: c\r\n",
+        ),
+        (b" X-Spam-A: b\r\nSubject: a\r\n\r\n", b"X-Front:\r\nSubject: a\r\n\r\n"),
+    ],
+)
+def test_k3_what_passes_for_ours_is_cut_out_to_the_octet(head: bytes, expected: bytes) -> None:
+    assert strip_and_prepend(head, BLOCK) == BLOCK + expected
+
+
+@pytest.mark.parametrize(
+    ("mbox_line", "rest"),
+    [
+        (b"From a Thu\n", b"\nbody"),
+        (b"From x-spam-a\n", b"\nbody"),
+        (b"From a Thu\n", b"Subject: a\r\n X-Spam-A: b\r\n\r\n"),
+    ],
+)
+def test_behind_an_mbox_line_all_stays_that_is_no_field_of_ours(
+    mbox_line: bytes, rest: bytes
+) -> None:
+    assert strip_and_prepend(mbox_line + rest, BLOCK) == mbox_line + BLOCK + rest
+
+
+def test_k3_an_indented_line_like_ours_goes_from_behind_an_mbox_line() -> None:
+    mbox_line, rest = b"From a Thu\n", b"Subject: a\r\n\r\n"
+    expected = mbox_line + BLOCK + b"X-Front:\r\n" + rest
+    assert strip_and_prepend(mbox_line + b" X-Spam-A: b\r\n" + rest, BLOCK) == expected
+
+
+def test_k3_a_line_behind_a_bare_cr_is_no_fold_of_the_field_above() -> None:
+    head = b"Subject: a\n\r X-Spam-A: b\nTo: c\n"
+    assert b"spam" not in strip_and_prepend(head, b"").lower()
+
+
+def test_with_lf_all_lines_that_are_added_end_in_lf() -> None:
+    block = b"X-Spam-Flag: YES\n"
+
+    assert strip_and_prepend(b"no field\n", block) == block + b"\nno field\n"
+    assert strip_and_prepend(b" a\nTo: b\n", block) == block + b"X-Front:\n a\nTo: b\n"
+
+
+def test_fields_follow_one_another() -> None:
+    assert render([("A", "b"), ("C", "d")], b"\r\n") == b"A: b\r\nC: d\r\n"
+
+
 def test_an_empty_value_gives_a_line_without_a_blank_one() -> None:
     assert render([("X-Spam-Clues", "")], b"\r\n") == b"X-Spam-Clues:\r\n"
 
@@ -191,7 +256,11 @@ def test_k3_a_forged_field_is_found_wherever_it_stands_in_a_long_header(filler: 
             b"To: b\r\n" + filler * (size // len(filler)) + b"k: " + b"v" * (size % 50) + b"\r\n"
         )
         head = (
-            before + b"X-Spam-Flag\r\n : YES\r\nno\r\nX-Spam-Flag: YES\r\n" + filler * 9 + b"\r\n"
+            before
+            + b"X-\r\n Spam-Flag: YES\r\nno\r\n"
+            + b"X-Spam-Flag\r\n : YES\r\nno\r\nX-Spam-Flag: YES\r\n"
+            + filler * 9
+            + b"\r\n"
         )
         assert b"spam" not in strip_and_prepend(head, b"").lower()
 
@@ -209,6 +278,11 @@ def encoded(text: str) -> str:
         ("x" * 901, ["N-ame: " + "x" * 900, " x"]),
         ("a" * 35 + " " + "b" * 35, ["N-ame: " + "a" * 35 + " " + "b" * 35]),
         ("a" * 35 + " " + "b" * 36, ["N-ame: " + "a" * 35, " " + "b" * 36]),
+        ("a" * 35 + "\t" + "b" * 35, ["N-ame: " + "a" * 35 + " " + "b" * 35]),
+        ("a\x7fb", ["N-ame: a b"]),
+        ("a  b", ["N-ame: a b"]),
+        (" a ", ["N-ame: a"]),
+        ("\ud800", ["N-ame: " + encoded("?")]),
         (" a  b\tc ", ["N-ame: a b c"]),
         ("é" * 21, ["N-ame: " + encoded("é" * 21)]),
         ("é" * 22, ["N-ame: " + encoded("é" * 21), " " + encoded("é")]),

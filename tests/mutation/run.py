@@ -60,7 +60,10 @@ PARTS: Mapping[str, tuple[str, str, Sequence[tuple[str, str]]]] = {
         (
             ("identity", "test_identity*"),
             ("spam_fields", "test_spam_fields"),
-            ("tokens/*", "test_features test_grams test_headers test_golden test_token_kinds"),
+            (
+                "tokens/*",
+                "test_features test_grams test_headers test_shape test_golden test_token_kinds",
+            ),
         ),
     ),
 }
