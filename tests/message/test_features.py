@@ -6,8 +6,10 @@ import numpy as np
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
 from spamd.message.limits import Limits
+from spamd.message.mime.parser import parse
+from spamd.message.reading import read
 from spamd.message.tokens.hashing import pair_ids, token_id, word_ids
-from spamd.message.tokens.tokenizer import TokenizerOptions
+from spamd.message.tokens.tokenizer import TokenizerOptions, tokenize
 from spamd.sample import Kind
 
 from .helpers import count, mail, of_kind, page, tokens, words
@@ -106,11 +108,11 @@ def test_of_too_many_tokens_the_first_half_read_stays_and_the_smallest_ids_of_th
 
     assert len(kept_of(raw, 59)) == 59
     for most in (1, 10, 11, 40, 58):
-        read = sorted(
+        in_order = sorted(
             [(place, token_id(text), text) for place, text in enumerate(words)]
             + [(place, token_id(text), text) for place, text in enumerate(pairs)]
         )
-        early, late = read[: most // 2], read[most // 2 :]
+        early, late = in_order[: most // 2], in_order[most // 2 :]
         by_id = sorted(late, key=lambda one: one[1])[: most - len(early)]
         assert kept_of(raw, most) == {text for _, _, text in early + by_id}
 
@@ -124,3 +126,15 @@ def test_other_tokens_take_no_more_than_half_of_the_room() -> None:
     assert {text for text in kept if text.startswith("hidden:")} == {
         f"hidden:{word}" for word in hidden[:5]
     }
+
+
+def test_a_token_that_is_no_pair_has_no_second_word() -> None:
+    message = parse(mail("Cheap pills here"))
+    found = tokenize(message, read(message), TokenizerOptions())
+    pairs = found.kinds == Kind.PAIR
+
+    assert np.all(found.second[~pairs] == -1)
+    assert {
+        f"{found.words[first]} {found.words[second]}"
+        for first, second in zip(found.first[pairs], found.second[pairs], strict=True)
+    } == {"Cheap pills", "pills here"}

@@ -5,7 +5,7 @@ from spamd.message.limits import Limits
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Kind
 
-from .helpers import mail, of_kind, tokens
+from .helpers import mail, of_kind, page, tokens
 
 
 def test_addresses_give_the_address_the_domain_and_their_number() -> None:
@@ -109,6 +109,38 @@ def test_a_group_of_tokens_can_be_left_out(group: str, kind: Kind) -> None:
     assert not (sample.kinds & kind).any()
 
 
+def test_without_links_neither_links_nor_addresses_of_the_text_give_tokens() -> None:
+    raw = mail("http://shop.example/buy or eve@shop.example", "Subject: x")
+    made = {"url:shop.example", "domain:shop.example", "path:buy", "mail:eve@shop.example"}
+
+    assert made <= tokens(raw)
+    assert not made & tokens(raw, TokenizerOptions(without=frozenset({"links"})))
+
+
+def test_without_twins_the_words_of_the_subject_give_no_pairs() -> None:
+    raw = mail("x", "Subject: Cheap pills here now")
+
+    assert "Cheap pills" in of_kind(raw, Kind.PAIR)
+    assert not any(
+        " " in text for text in tokens(raw, TokenizerOptions(without=frozenset({"twins"})))
+    )
+
+
+def test_without_tricks_nothing_is_read_through_its_disguise() -> None:
+    masked = "v\u0456agra"  # a Cyrillic letter among Latin ones
+    raw = mail("x", "Subject: p1lls now", f"X-A: {masked}")
+
+    assert {"pills", "viagra"} <= tokens(raw)
+    assert not {"pills", "viagra"} & tokens(raw, TokenizerOptions(without=frozenset({"tricks"})))
+
+
+def test_the_title_of_a_page_gives_its_words_behind_a_prefix() -> None:
+    raw = page("<title>Cheap pills</title><p>Hello")
+
+    assert {"title:Cheap", "title:pills"} <= of_kind(raw, Kind.HIDDEN)
+    assert "trick:hidden" not in tokens(raw)
+
+
 def test_an_unknown_group_is_refused() -> None:
     with pytest.raises(ValueError, match="bogus is none of"):
         TokenizerOptions(without=frozenset({"bogus"}))
@@ -176,13 +208,36 @@ def test_a_blank_behind_the_host_of_a_message_id_changes_nothing() -> None:
     )
 
 
-def test_the_charset_of_the_first_odd_fields_only_is_guessed() -> None:
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [
+        ("уважаемый".encode("cp1251"), 1),
+        (b"=?utf-8?Q?word?=", 1),
+        (b"plain", 100),
+    ],
+)
+def test_the_charset_of_the_first_odd_fields_only_is_guessed(before: bytes, count: int) -> None:
     odd = b"X-A: " + "уважаемый".encode("cp1251") + b"\n"
-    plain = b"X-B: plain\n"
 
     def guessed(number: int) -> bool:
-        raw = (odd.replace(b"A", b"C") + plain) * number + odd + b"\nx"
-        return "x-a=уважаемый" in tokens(raw)
+        return "x-a=уважаемый" in tokens((b"X-C: " + before + b"\n") * number + odd + b"\nx")
 
-    assert guessed(Limits().guesses - 1)
-    assert not guessed(Limits().guesses)
+    assert guessed(count * (Limits().guesses - 1))
+    assert guessed(count * Limits().guesses) == (before == b"plain")
+
+
+def test_the_charset_of_a_received_field_is_never_guessed() -> None:
+    raw = b"Received: from a.example (" + "уважаемый".encode("cp1251") + b")\n\nx"
+    assert "received=уважаемый" not in tokens(raw)
+
+
+def test_words_of_a_field_are_normalised() -> None:
+    assert "x-a=Free" in tokens(mail("x", "X-A: Ｆｒｅｅ"))
+
+
+def test_a_message_id_gives_its_host_as_it_is_or_nothing() -> None:
+    def of_id(value: str) -> set[str]:
+        return {text for text in tokens(mail("x", value)) if text.startswith("message-id=")}
+
+    assert of_id("Message-ID: <a@mail.exampleX>") == {"message-id=mail", "message-id=exampleX"}
+    assert of_id("Message-ID: <abc>") == set()

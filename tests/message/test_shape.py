@@ -5,7 +5,7 @@ from spamd.message.reading import read
 from spamd.message.tokens.shape import address_tokens, host_tricks, link_tokens, shape_tokens
 from spamd.message.url import Link
 
-from .helpers import mail
+from .helpers import mail, tokens
 
 
 def shape(raw: bytes) -> list[str]:
@@ -83,6 +83,7 @@ def test_a_host_that_only_looks_like_another_is_a_trick() -> None:
     assert host_tricks([Link(scheme="http", host="xn--pple-43d.example")])[:1] == ["punycode"]
     assert host_tricks([Link(scheme="http", host="pаypal.example")]) == ["look-alike-host"]
     assert host_tricks([Link(scheme="http", host="bücher.example")]) == []
+    assert host_tricks([Link(scheme="http", host="почта.example")]) == []
     assert host_tricks(
         [Link(scheme="http", host=host) for host in ("xn--bcher-kva.example", "pаypal.example")]
     ) == ["punycode", "look-alike-host"]
@@ -130,3 +131,9 @@ def test_a_name_without_ending_gives_words_only() -> None:
 
     assert "file:invoice" in found
     assert not any(token.startswith("ending:") for token in found)
+
+
+def test_no_token_but_a_pair_holds_a_blank() -> None:
+    raw = mail("--y z\n\nx\n--y z--\n", 'Content-Type: multipart/mixed; boundary="y z"')
+
+    assert "boundary:y_z" in tokens(raw)

@@ -62,7 +62,7 @@ PARTS: Mapping[str, tuple[str, str, Sequence[tuple[str, str]]]] = {
             ("spam_fields", "test_spam_fields"),
             (
                 "tokens/*",
-                "test_features test_grams test_headers test_shape test_golden test_token_kinds",
+                "test_features test_golden test_grams test_headers test_shape test_t[or]*",
             ),
         ),
     ),
