@@ -126,7 +126,7 @@ async def test_k7_a_folder_of_more_mails_than_we_hold_is_named_and_left() -> Non
         box = opened(server.port)
         await box.open()
         folder = Folder(name="INBOX", raw="INBOX", place=Place.INBOX)
-        with pytest.raises(FolderError, match=r"folder INBOX holds 4,000,000,000 mails"):
+        with pytest.raises(FolderError, match=r"folder INBOX holds 4,000,000,000 messages"):
             await box.changes(folder, None, baseline=True)
         await box.close()
 
