@@ -35,7 +35,7 @@ def test_h1_k4_histories_of_the_model_teach_the_same_on_a_dovecot_with_views_and
                 assert sorted(lessons(real)) == sorted(lessons(model)), shown(history)
                 assert (found.expected, found.lost) == (meant.expected, meant.lost)
                 total.add(found)
-    print(f"{HISTORIES} histories, {total.polls} looks, {total.given} lessons of {total.expected}")
+    print(f"{HISTORIES} histories, {total.polls} polls, {total.given} lessons of {total.expected}")
     for name, count in left.most_common():
         print(f"not on a real server {count:>6,}  {name}")
     assert total.given > HISTORIES / 2
