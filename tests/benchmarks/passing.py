@@ -43,7 +43,10 @@ class Blind(FakeInspector):
 async def serve(port: int, next_port: int) -> None:
     """Relay from one port to the other until the process is ended."""
     options = RelayOptions(
-        listen=(f"127.0.0.1:{port}",), max_connections=2000, max_connections_per_client=0
+        listen=(f"127.0.0.1:{port}",),
+        max_connections=2000,
+        max_connections_per_client=0,
+        max_connections_per_network=0,
     )
     relay = Relay(
         options=options,
