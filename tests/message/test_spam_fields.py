@@ -68,6 +68,7 @@ FORGED = [
     b"X-Spam-\r\n Flag: YES\r\n",
     b"X-Spam\0-Flag: YES\r\n",
     b"X-Spam\x7f-Flag: YES\r\n",
+    b"X- Spam-Flag: YES\r\n",
     b"X-Spam-Flag\xff: YES\r\n",
     b"\xef\xbb\xbfX-Spam-Flag: YES\r\n",
     b"X\xc2\xad-Spam-Flag: YES\r\n",
