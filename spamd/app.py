@@ -17,20 +17,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from math import nan
+from typing import Protocol
 
 from spamd import resources
 from spamd.bayes.model import Model
 from spamd.clock import WallClock
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.extraction.extractor import Extractor
+from spamd.feedback.message_teacher import MessageTeacher
 from spamd.feedback.report_address import ReportAddress
 from spamd.jobs import Job, Once, Periodic, running
+from spamd.network.shared import Shared
+from spamd.network.sockets import unbound
 from spamd.observe.lag import LoopLag
 from spamd.observe.metrics import Metrics
 from spamd.relay.listener import Relay
 from spamd.relay.options import OnOverload
 from spamd.relay.outbound.open_relay import OpenRelayCheck
-from spamd.relay.sockets import unbound
 from spamd.sample import Label
 from spamd.scanning import ScanningInspector
 from spamd.settings import Settings
@@ -55,12 +58,22 @@ AT_ONCE = ("log", "feedback")
 """Sections that a reload changes; for the others the log names a restart."""
 
 
+class RunningListener(Protocol):
+    """One way in."""
+
+    async def start(self) -> None:
+        """Listen; on return every address takes connections."""
+
+    async def stop(self) -> None:
+        """Take no more mail, finish what is in flight, and end."""
+
+
 class Application:
     """Everything one process runs (`daemon.Application`); made on a running event loop.
 
     Args:
         settings: of all packages.
-        sockets: listening ones, one for each of `relay.listeners`.
+        sockets: listening ones, one for each of `settings.listeners`.
         worker: its number among equal workers, from 0.
         preload: the model, when somebody reads it already.
         read_again: returns the settings as they are by then.
@@ -87,15 +100,16 @@ class Application:
         third_s = settings.relay.inspect_timeout_s / 3  # the last one is for its start
         self._extractor = Extractor(settings.tokenizer, wait_s=third_s, work_s=third_s)
         no_verdicts = NoVerdicts(settings, resources.scanner(settings, _no_model, os.urandom(16)))
+        self._shared = Shared.of(
+            settings.relay, no_verdicts, no_verdicts, self.observer, WallClock()
+        )
         self._relay = Relay(
             options=settings.relay,
             next_hop=settings.next_hop,
             tls=settings.tls,
-            inspector=no_verdicts,
-            observer=self.observer,
-            clock=WallClock(),
+            shared=self._shared,
             report_handler=no_verdicts,
-            sockets=sockets,
+            sockets=_of_section("relay", settings, sockets),
         )
         self._feedback_changed = asyncio.Event()
         resources.extract(settings)(FIRST)
@@ -163,13 +177,23 @@ class Application:
     async def _taking_mail(self) -> AsyncIterator[None]:
         try:
             self._judge()
-            await self._relay.start()
+            started: list[RunningListener] = []
             try:
+                for listener in self._listeners():
+                    await listener.start()
+                    started.append(listener)
                 yield
             finally:
-                await self._relay.stop()
+                async with asyncio.TaskGroup() as group:
+                    for listener in started:
+                        group.create_task(listener.stop())
         finally:
+            self._shared.close()
             await self._extractor.close()
+
+    def _listeners(self) -> Iterator[RunningListener]:
+        """Yield all ways in."""
+        yield self._relay
 
     def _judge(self) -> None:
         """Have mail judged and reports taken, if the store is open."""
@@ -186,14 +210,13 @@ class Application:
             self.observer,
             defer=settings.relay.on_overload is OnOverload.DEFER,
         )
-        report_handler = ReportAddress(
-            settings.feedback,
-            scans,
-            resources.teacher(opened.store, settings, self.observer),
-            resources.extract(settings),
-            settings.tokenizer.limits,
+        teacher = resources.teacher(opened.store, settings, self.observer)
+        extract = resources.extract(settings)
+        trainer = resources.trainer(opened.store, settings, self.observer)
+        self._shared.judge_by(inspector, MessageTeacher(scans, teacher, trainer, extract))
+        self._relay.reports_to(
+            ReportAddress(settings.feedback, scans, teacher, extract, settings.tokenizer.limits)
         )
-        self._relay.judge_by(inspector, report_handler)
 
     @asynccontextmanager
     async def _showing_metrics(self) -> AsyncIterator[None]:
@@ -239,6 +262,14 @@ class Application:
             changed=", ".join(name for name in changed if name in AT_ONCE) or "nothing",
             restart_for=", ".join(name for name in changed if name not in AT_ONCE) or "nothing",
         )
+
+
+def _of_section(
+    section: str, settings: Settings, sockets: Sequence[socket.socket]
+) -> list[socket.socket]:
+    """Return the sockets of the addresses that a section of the settings names."""
+    pairs = zip(settings.listeners, sockets, strict=True)
+    return [sock for listener, sock in pairs if listener.key.startswith(f"{section}.")]
 
 
 def _no_model() -> Model:

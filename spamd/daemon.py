@@ -31,9 +31,10 @@ from spamd import resources
 from spamd.errors import ConfigError
 from spamd.loading import loading
 from spamd.message.facts import SCHEMA
+from spamd.network.sockets import open_sockets, probe, require, unbound
 from spamd.observe.options import MetricsOptions, host_and_port
-from spamd.relay.sockets import open_sockets, probe, require, unbound
 from spamd.settings import Settings
+from spamd.settings.files import NO_LISTENER
 from spamd.storage.corpus.sqlite_lookup import Lookup
 from spamd.supervisor import FROM_SUPERVISOR, READY, Supervisor, notify
 
@@ -81,7 +82,9 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
     if FROM_SUPERVISOR in os.environ:
         return run_as_worker(partial(_rebuilt, settings, read_again), read_from)
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
-    columns = open_sockets(settings.relay.listeners, workers)
+    if not settings.listeners:
+        raise ConfigError(f"relay.listen: {NO_LISTENER}")
+    columns = open_sockets(settings.listeners, workers)
     _probe(settings.metrics, workers)
     if workers == 1:
         return _run(_work(lambda: _built(settings, read_again, columns[0], 0), None, read_from))
@@ -124,7 +127,7 @@ def _rebuilt(
     sockets: Sequence[socket.socket],
     worker: int,
 ) -> Application:
-    require(settings.relay.listeners, sockets)
+    require(settings.listeners, sockets)
     return _built(settings, read_again, sockets, worker)
 
 

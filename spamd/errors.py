@@ -3,7 +3,7 @@
     SpamdError
     ├─ ConfigError              start-up only: one sentence with file and key, exit 78
     ├─ TemporaryError           StorageUnavailable │ NextHopUnavailable │ DeadlineExceeded
-    │                           │ Overloaded
+    │                           │ Overloaded ─ SpoolFull
     ├─ PermanentError           MessageTooLarge │ RoutingLoop │ BareNewline │ MessageRejected
     ├─ NextHopRefused(reply)    passed on word for word
     └─ ProtocolError            LocalProtocolError (our bug)
@@ -53,6 +53,10 @@ class DeadlineExceeded(TemporaryError):
 
 class Overloaded(TemporaryError):
     """A limit on connections or memory pushes back."""
+
+
+class SpoolFull(Overloaded):
+    """No room on disk or in the budget for this message."""
 
 
 class PermanentError(SpamdError):

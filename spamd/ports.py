@@ -1,11 +1,17 @@
-"""What every use case needs of the outside world: time, and somebody to tell.
+"""What several use cases need of the outside world: time, somebody to tell, a judge, a teacher.
 
 What only one of them needs stands next to it: `relay/ports.py`, `feedback/ports.py`,
 `training/ports.py`.
 """
 
+from collections.abc import Callable
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
+
+from spamd.message.envelope import Envelope
+from spamd.report import ScanReport
+from spamd.sample import Label
 
 
 class Clock(Protocol):
@@ -30,3 +36,74 @@ class Observer(Protocol):
     def failed(self, event: str, error: BaseException, **details: str | float) -> None:
         """Tell of a fault to look at; the traceback goes to the log, never to a peer."""
         ...
+
+
+class MessageObserver(Observer, Protocol):
+    """Whom a listener tells what happened."""
+
+    def scanned(self, report: ScanReport, *, listener: str, reply: bytes, recipients: int) -> None:
+        """Tell of one message: what was found, and the final reply the client got.
+
+        listener  the way it came in: "smtp", "lmtp", "milter", "spamc", "http"
+        """
+
+
+class Inspector(Protocol):
+    """Who judges a message for a listener."""
+
+    @property
+    def reads_bytes(self) -> int:
+        """How much of the start of a message is looked at, lines ended by LF."""
+
+    async def inspect(
+        self,
+        read: Callable[[], bytes],
+        size_bytes: int,
+        envelope: Envelope,
+        rest: Callable[[], bytes],
+    ) -> ScanReport:
+        """Return the report on a message of about that size.
+
+        `read` returns it (header and body as plain bytes, not dot-stuffed) and is called when its
+        turn has come, so that no mail lies in memory while it waits; of one that is larger than
+        `reads_bytes` it may be the start. `rest` then returns what stands for all of it
+        (`identity.rest_of`); it is called in a thread. Content never makes it fail.
+
+        Raises:
+            Overloaded: others are in front; it is the client's to come again.
+            TemporaryError: the message can't be judged now; `relay.on_fault` says what follows.
+        """
+
+    def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
+        """Return the report on a message that goes on without having been judged."""
+
+
+class Taught(StrEnum):
+    """What became of a message that a client told us to learn or to forget."""
+
+    LEARNED = "learned"
+    KNOWN = "known"  # it was taught before, with that label
+    HELD = "held"  # it waits for a review
+    FORGOTTEN = "forgotten"
+    UNKNOWN = "unknown"  # it was never taught: nothing to forget
+
+
+class MessageTeacher(Protocol):
+    """Who learns and forgets single messages for a listener."""
+
+    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
+        """Learn a message as it was scanned, if that is known, else as it is.
+
+        source  the way it came in, as the journal keeps it: "spamc", "http"
+        actor   who says so, as the listener knows them
+
+        Raises:
+            TemporaryError: nothing was learned; the client may come again.
+        """
+
+    async def forget(self, content: bytes) -> Taught:
+        """Take back what a message taught.
+
+        Raises:
+            TemporaryError: nothing has changed; the client may come again.
+        """

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.report_address import reported_as
 from spamd.message.envelope import Envelope
-from spamd.ports import Observer
+from spamd.ports import Observer, Taught
 from spamd.report import ScanReport
 from spamd.resources import new_store
 from spamd.sample import Label
@@ -130,7 +130,7 @@ class StoreOpening:
 
 
 class NoVerdicts:
-    """Stands in for inspector and report handler of the relay until the store is open."""
+    """Stands in for inspector, teacher and report handler until the store is open."""
 
     def __init__(self, settings: Settings, scanner: Scanner) -> None:
         self._reported = reported_as(settings.feedback)
@@ -158,6 +158,14 @@ class NoVerdicts:
     def label_for(self, recipient: bytes) -> Label | None:
         """Return what mail to this address will teach."""
         return self._reported(recipient)
+
+    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:  # noqa: ARG002 - the port
+        """Raise StorageUnavailable; the client comes again."""
+        raise StorageUnavailable("the database has not answered since the start")
+
+    async def forget(self, content: bytes) -> Taught:  # noqa: ARG002 - the port
+        """Raise StorageUnavailable; the client comes again."""
+        raise StorageUnavailable("the database has not answered since the start")
 
     async def take(self, content: bytes, label: Label, actor: str) -> str:  # noqa: ARG002 - the port
         """Raise StorageUnavailable; the client comes again."""

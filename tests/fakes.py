@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from spamd.bayes.decision import Action, Verdict
 from spamd.feedback.ports import AccountState, Held
 from spamd.message.envelope import Envelope
+from spamd.ports import Taught
 from spamd.report import ScanReport
 from spamd.sample import Label
 
@@ -93,6 +94,16 @@ class FakeInspector:
         )
 
 
+class NoTeacher:
+    """Learns nothing (`ports.MessageTeacher`)."""
+
+    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
+        raise NotImplementedError
+
+    async def forget(self, content: bytes) -> Taught:
+        raise NotImplementedError
+
+
 @dataclass
 class FakeObserver:
     """Remembers what it was told."""
@@ -104,7 +115,7 @@ class FakeObserver:
     events: list[tuple[str, dict[str, str | float]]] = field(default_factory=list)
     faults: list[tuple[str, BaseException]] = field(default_factory=list)
 
-    def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
+    def scanned(self, report: ScanReport, *, listener: str, reply: bytes, recipients: int) -> None:
         self.scans.append((report, reply, recipients))
 
     def learned(self, label: Label, source: str, outcome: str, before: float, after: float) -> None:

@@ -13,7 +13,7 @@ from spamd.app import Application
 from spamd.backoff import Backoff
 from spamd.errors import ConfigError
 from spamd.jobs import running
-from spamd.relay.sockets import open_sockets
+from spamd.network.sockets import open_sockets
 from spamd.resources import open_store
 from spamd.settings import Settings, load
 from tests.fakes import FakeObserver
@@ -105,7 +105,7 @@ async def test_mail_is_judged_as_soon_as_it_is_taken_and_its_scan_written_at_the
     tmp_path: Path,
 ) -> None:
     settings = settings_in(tmp_path)
-    (sockets,) = open_sockets(settings.relay.listeners, 1)
+    (sockets,) = open_sockets(settings.listeners, 1)
     async with served(settings, sockets):
         talk = await Talk.to(sockets[0].getsockname()[1])
         assert (await talk.deliver()).startswith(b"250 ")
@@ -122,7 +122,7 @@ async def test_a_listener_that_does_not_open_ends_what_was_started(tmp_path: Pat
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"metrics.listen=127.0.0.1:{other.getsockname()[1]}"
         settings = settings_in(tmp_path, taken)
-        (sockets,) = open_sockets(settings.relay.listeners, 1)
+        (sockets,) = open_sockets(settings.listeners, 1)
         before = asyncio.all_tasks()
         with pytest.raises(ConfigError, match=r"metrics\.listen: .*in use"):
             async with served(settings, sockets):

@@ -16,8 +16,8 @@ import pytest
 
 from spamd.daemon import _once, raise_file_limit
 from spamd.errors import ConfigError
-from spamd.relay.sockets import open_sockets
-from spamd.relay.urls import Listener
+from spamd.network.addresses import Listener
+from spamd.network.sockets import open_sockets
 from spamd.supervisor import EXIT_CONFIG, Supervisor, notify
 from tests.fakes import FakeObserver
 from tests.relay.peers import MESSAGE, WAIT_S, ScriptedNextHop, Talk
@@ -39,20 +39,23 @@ def test_a_port_that_is_taken_names_key_and_address() -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
         port = other.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"relay\.listen: 127\.0\.0\.1:{port}: .*in use"):
-            open_sockets([Listener(host="127.0.0.1", port=port)], 2)
+            open_sockets([Listener(key="relay.listen", host="127.0.0.1", port=port)], 2)
 
 
 def test_both_families_listen_on_one_port() -> None:
     with socket.create_server(("0.0.0.0", 0)) as other:
         port = other.getsockname()[1]
-    listeners = [Listener(host="0.0.0.0", port=port), Listener(host="::", port=port)]
+    listeners = [
+        Listener(key="k", host="0.0.0.0", port=port),
+        Listener(key="k", host="::", port=port),
+    ]
     for sock in chain(*open_sockets(listeners, 2)):
         sock.close()
 
 
 def test_an_address_that_is_not_ours_names_key_and_address() -> None:
     with pytest.raises(ConfigError, match=r"relay\.listen_tls: 192\.0\.2\.1:25: "):
-        open_sockets([Listener(host="192.0.2.1", port=25, tls=True)], 1)
+        open_sockets([Listener(key="relay.listen_tls", host="192.0.2.1", port=25, tls=True)], 1)
 
 
 @dataclass
@@ -65,7 +68,7 @@ class Running:
 
 @asynccontextmanager
 async def supervised(url: str, *arguments: str, workers: int = 2) -> AsyncIterator[Running]:
-    columns = open_sockets([Listener(host="127.0.0.1")], workers)
+    columns = open_sockets([Listener(key="k", host="127.0.0.1")], workers)
     observer = FakeObserver()
     command = [sys.executable, "-m", "tests.worker", url, *arguments]
     supervisor = Supervisor(command, columns, observer)

@@ -75,7 +75,9 @@ def report() -> ScanReport:
 def test_a_message_is_one_line_with_all_that_joins_and_explains_it(report: ScanReport) -> None:
     watch = Watch()
 
-    watch.observer.scanned(report, reply=b"250 2.0.0 Ok: queued as 4XYZ\r\n", recipients=2)
+    watch.observer.scanned(
+        report, listener="smtp", reply=b"250 2.0.0 Ok: queued as 4XYZ\r\n", recipients=2
+    )
 
     assert watch.lines == [
         {
@@ -84,6 +86,7 @@ def test_a_message_is_one_line_with_all_that_joins_and_explains_it(report: ScanR
             "event": "message.scanned",
             "level": "info",
             "id": "abc123",
+            "listener": "smtp",
             "verdict": "spam",
             "probability": 0.9912,
             "action": "tag",
@@ -104,7 +107,7 @@ def test_a_message_is_one_line_with_all_that_joins_and_explains_it(report: ScanR
 def test_a_message_is_counted_by_verdict_and_action(report: ScanReport) -> None:
     watch = Watch()
 
-    watch.observer.scanned(report, reply=b"250 ok", recipients=1)
+    watch.observer.scanned(report, listener="smtp", reply=b"250 ok", recipients=1)
 
     assert watch.sample("spamd_messages_total", verdict="spam", action="tag") == 1
     assert watch.sample("spamd_scan_seconds_count") == 1
@@ -121,7 +124,7 @@ def test_an_unscanned_message_is_counted_and_not_timed(report: ScanReport) -> No
         features=None,
     )
 
-    watch.observer.scanned(unscanned, reply=b"250 ok", recipients=1)
+    watch.observer.scanned(unscanned, listener="smtp", reply=b"250 ok", recipients=1)
 
     assert watch.sample("spamd_messages_total", verdict="unscanned", action="accept") == 1
     assert watch.sample("spamd_scan_seconds_count") == 0
@@ -189,7 +192,9 @@ def test_a_lesson_that_agrees_or_was_known_is_no_correction() -> None:
 def test_nothing_personal_is_logged_by_default(report: ScanReport) -> None:
     watch = Watch()
 
-    watch.observer.scanned(report, reply=b"550 5.1.1 <bob@secret.example> unknown", recipients=1)
+    watch.observer.scanned(
+        report, listener="smtp", reply=b"550 5.1.1 <bob@secret.example> unknown", recipients=1
+    )
     watch.observer.happened("folder.seen", actor="ann@secret.example", folders=3)
     watch.observer.failed("message.failed", ValueError("Goldfinger"), sender="ann@secret.example")
     watch.observer.failed("message.refused", NextHopRefused(b"550 <bob@secret.example> unknown"))
@@ -204,7 +209,7 @@ def test_nothing_personal_is_logged_by_default(report: ScanReport) -> None:
 def test_full_privacy_setting_shows_what_an_inquiry_needs(report: ScanReport) -> None:
     watch = Watch(LogOptions(format="json", privacy="full"))
 
-    watch.observer.scanned(report, reply=b"250 ok", recipients=1)
+    watch.observer.scanned(report, listener="smtp", reply=b"250 ok", recipients=1)
     watch.observer.failed("message.failed", ValueError("Goldfinger"), sender="ann@secret.example")
 
     assert watch.lines[0]["sender_domain"] == "secret.example"
@@ -266,7 +271,7 @@ def test_a_full_disk_costs_lines_of_the_log_and_nothing_else(report: ScanReport)
 
         observer.happened("worker.started")
         observer.failed("job.failed", ZeroDivisionError())
-        observer.scanned(report, reply=b"250 ok", recipients=1)
+        observer.scanned(report, listener="smtp", reply=b"250 ok", recipients=1)
         # Closing the file finds the disk full again.
 
     assert metrics.registry.get_sample_value("spamd_faults_total", {"event": "log.lost"}) == 3
@@ -285,7 +290,7 @@ def test_an_event_that_someone_should_look_at_is_a_warning(event: str) -> None:
 def test_lines_below_the_level_are_not_written(report: ScanReport) -> None:
     watch = Watch(LogOptions(format="json", level="warning"))
 
-    watch.observer.scanned(report, reply=b"250 ok", recipients=1)
+    watch.observer.scanned(report, listener="smtp", reply=b"250 ok", recipients=1)
 
     assert watch.lines == []
     assert watch.sample("spamd_messages_total", verdict="spam", action="tag") == 1

@@ -13,11 +13,12 @@ from socket import socket
 
 from spamd.clock import WallClock
 from spamd.daemon import run_as_worker
+from spamd.network.shared import Shared
 from spamd.ports import Observer
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.supervisor import EXIT_CONFIG
-from tests.fakes import FakeInspector, FakeObserver
+from tests.fakes import FakeInspector, FakeObserver, NoTeacher
 
 
 @dataclass
@@ -42,13 +43,12 @@ class SmallApplication:
 def application(url: str, sockets: Sequence[socket]) -> SmallApplication:
     """Return a relay on these sockets in front of a next hop."""
     observer = FakeObserver()
+    options = RelayOptions(listen=("127.0.0.1:0",) * len(sockets), hostname="mx.test")
     relay = Relay(
-        options=RelayOptions(listen=("127.0.0.1:0",) * len(sockets), hostname="mx.test"),
+        options=options,
         next_hop=NextHopOptions(url=url),
         tls=TlsOptions(),
-        inspector=FakeInspector(),
-        observer=observer,
-        clock=WallClock(),
+        shared=Shared.of(options, FakeInspector(), NoTeacher(), observer, WallClock()),
         sockets=sockets,
     )
     return SmallApplication(relay, observer)

@@ -14,9 +14,10 @@ takes mail apart (`message.parser.attached`): no content of it is an error.
 import asyncio
 from collections.abc import Callable
 
+from spamd.feedback.message_teacher import candidate_of
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import History
-from spamd.feedback.teacher import Candidate, Extract, Teacher
+from spamd.feedback.teacher import Extract, Teacher
 from spamd.message.limits import Limits
 from spamd.message.mime.parser import attached
 from spamd.sample import Label
@@ -59,23 +60,15 @@ class ReportAddress:
                 f" to report {label}"
             )
         taken = mails[: self._options.report_mails]
-        candidates = [await self._candidate(mail, label) for mail in taken]
+        candidates = [
+            await candidate_of(mail, label, self._history, self._extract) for mail in taken
+        ]
         summary = await self._teacher.teach(candidates, SOURCE, actor)
         parts = [f"{len(mails)} reported as {label}", f"{summary.learned.total()} learned"]
         parts += [f"{summary.already} known"] if summary.already else []
         parts += [f"{summary.held} held for review"] if summary.held else []
         parts += [f"{len(mails) - len(taken)} too many"] if len(mails) > len(taken) else []
         return ", ".join(parts)
-
-    async def _candidate(self, mail: bytes, label: Label) -> Candidate:
-        features = await asyncio.to_thread(self._extract, mail)
-        known = None
-        if features.id:
-            known = (await self._history.by_id([features.id])).get(features.id)
-        if known is None:
-            known = (await self._history.by_digest([features.digest])).get(features.digest)
-        kept = await self._history.kept(known.digest) if known else None
-        return Candidate(features=kept or features, label=label, known=known)
 
 
 def reported_as(options: FeedbackOptions) -> Callable[[bytes], Label | None]:

@@ -89,11 +89,12 @@ class LogObserver:
             cache_logger_on_first_use=True,
         ).bind(**self._fields)
 
-    def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
+    def scanned(self, report: ScanReport, *, listener: str, reply: bytes, recipients: int) -> None:
         """Write `message.scanned` and count the message."""
         self._metrics.scanned(report)
         details: dict[str, object] = {
             "id": report.id,
+            "listener": listener,
             "verdict": str(report.verdict),
             "probability": None if report.probability is None else round(report.probability, 6),
             "action": str(report.action),

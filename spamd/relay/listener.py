@@ -13,22 +13,19 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from spamd.errors import ConfigError
-from spamd.ports import Clock
-from spamd.relay.content.spool import Budget
-from spamd.relay.deadlines import DeadlineTimer
-from spamd.relay.fair_queue import FairQueue, HandshakeLimiter
+from spamd.network.addresses import Listener
+from spamd.network.fair_queue import HandshakeLimiter
+from spamd.network.shared import Shared
+from spamd.network.sockets import BACKLOG
 from spamd.relay.inbound.command_limits import RecentClients
-from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.inbound.context import RelayContext, server_tls_context
 from spamd.relay.inbound.session import Session
 from spamd.relay.inbound.transport import Transport
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.loops import refuse_loops
 from spamd.relay.outbound.router import NextHops
-from spamd.relay.ports import Inspector, RelayObserver, ReportHandler
+from spamd.relay.ports import ReportHandler
 from spamd.relay.smtp.replies import ShuttingDown
-from spamd.relay.sockets import BACKLOG
-from spamd.relay.urls import Listener
 
 
 class Relay:
@@ -38,11 +35,9 @@ class Relay:
         options: the section `relay`.
         next_hop: the section `next_hop`.
         tls: the section `tls`.
-        inspector: judges each message.
-        observer: is told what happens.
-        clock: the time of day for trace fields.
-        report_handler: takes mail to the report addresses, where there are any.
+        shared: what all listeners share; the relay does not close it.
         sockets: listening ones, one for each of `options.listeners` (`sockets.open_sockets`).
+        report_handler: takes mail to the report addresses, where there are any.
 
     Attributes:
         context: what its sessions share.
@@ -59,18 +54,15 @@ class Relay:
         options: RelayOptions,
         next_hop: NextHopOptions,
         tls: TlsOptions,
-        inspector: Inspector,
-        observer: RelayObserver,
-        clock: Clock,
+        shared: Shared,
         sockets: Sequence[socket.socket],
         report_handler: ReportHandler | None = None,
     ) -> None:
         hostname = options.hostname or socket.gethostname()
         self._options = options
         self._tls = tls
-        self._timer = DeadlineTimer()
         try:
-            next_hops = NextHops(next_hop, hostname, self._timer, observer)
+            next_hops = NextHops(next_hop, hostname, shared.deadline_timer, shared.observer)
             context = server_tls_context(tls)
         except ValueError as error:
             raise ConfigError(str(error)) from error
@@ -88,21 +80,8 @@ class Relay:
             tls=tls,
             hostname=hostname,
             next_hops=next_hops,
-            inspector=inspector,
-            observer=observer,
-            clock=clock,
-            budget=Budget(
-                memory_bytes=options.memory_bytes,
-                spool_bytes=options.spool_bytes,
-                spool_above_bytes=options.spool_above_bytes,
-                directory=options.spool_directory,
-                client_share=options.client_share,
-                max_message_bytes=options.max_message_bytes,
-            ),
-            limiter=ConnectionLimiter(options),
-            deadline_timer=self._timer,
+            shared=shared,
             recent_clients=RecentClients(options),
-            fair_queue=FairQueue(),
             handshakes=HandshakeLimiter(),
             spawn=self._spawn,
             tls_context=context,
@@ -150,12 +129,9 @@ class Relay:
         if self._keeper is not None:
             await self._keeper
             self._keeper = None
-        self._timer.stop()
-        self.context.budget.close()
 
-    def judge_by(self, inspector: Inspector, report_handler: ReportHandler) -> None:
-        """Have mail judged and reports taken by others than before."""
-        self.context.inspector = inspector
+    def reports_to(self, report_handler: ReportHandler) -> None:
+        """Have reports taken by another than before."""
         self.context.report_handler = report_handler
 
     def reload_tls(self) -> None:
@@ -171,9 +147,9 @@ class Relay:
 
     def _report_limit(self) -> None:
         """Say it when fewer connections are possible than are set."""
-        allowed = self.context.limiter.max_connections
+        allowed = self.context.shared.limiter.max_connections
         if allowed < self._options.max_connections:
-            self.context.observer.happened(
+            self.context.shared.observer.happened(
                 "connections.limited", allowed=allowed, wanted=self._options.max_connections
             )
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from spamd.relay.urls import Listener, parse_listener, parse_next_hop
+from spamd.network.addresses import Listener, parse_listener
+from spamd.network.judge import OnFault
+from spamd.relay.urls import parse_next_hop
 
 MIB = 1024 * 1024
 ZERO_ALLOWED = {
@@ -25,13 +27,6 @@ class BareNewlines(StrEnum):
 
     NORMALIZE = "normalize"  # LF becomes CRLF, CR a blank, as Postfix does it
     REJECT = "reject"  # 550 5.5.2 at the end of data
-
-
-class OnFault(StrEnum):
-    """What happens to a message that could not be judged; it is never refused for good."""
-
-    ACCEPT = "accept"  # goes on, marked as not scanned
-    DEFER = "defer"  # 451, the client tries again
 
 
 class OnOverload(StrEnum):
@@ -171,10 +166,7 @@ class RelayOptions:
             on_overload=OnOverload,
             received=Received,
         )
-        if not self.listeners:
-            raise ValueError(
-                "relay.listen, listen_tls and listen_lmtp are all empty; set one of them"
-            )
+        _ = self.listeners  # each is an address
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             least = 0 if name in ZERO_ALLOWED else 1e-3

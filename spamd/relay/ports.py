@@ -1,45 +1,11 @@
-"""What the relay needs of the rest, as Protocols: who judges mail, who takes reports, an observer.
+"""What only the relay needs of the rest, as a Protocol: who takes reports.
 
-`scanning` and `feedback` implement them without knowing us; tests use those of `tests/fakes.py`.
+`feedback` implements it without knowing us.
 """
 
-from collections.abc import Callable
 from typing import Protocol
 
-from spamd.message.envelope import Envelope
-from spamd.ports import Observer
-from spamd.report import ScanReport
 from spamd.sample import Label
-
-
-class Inspector(Protocol):
-    """Who judges a message for the relay."""
-
-    @property
-    def reads_bytes(self) -> int:
-        """How much of the start of a message is looked at, lines ended by LF."""
-
-    async def inspect(
-        self,
-        read: Callable[[], bytes],
-        size_bytes: int,
-        envelope: Envelope,
-        rest: Callable[[], bytes],
-    ) -> ScanReport:
-        """Return the report on a message of about that size.
-
-        `read` returns it (header and body as plain bytes, not dot-stuffed) and is called when its
-        turn has come, so that no mail lies in memory while it waits; of one that is larger than
-        `reads_bytes` it may be the start. `rest` then returns what stands for all of it
-        (`identity.rest_of`); it is called in a thread. Content never makes it fail.
-
-        Raises:
-            Overloaded: others are in front; it is the client's to come again.
-            TemporaryError: the message can't be judged now; `relay.on_fault` says what follows.
-        """
-
-    def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
-        """Return the report on a message that goes on without having been judged."""
 
 
 class ReportHandler(Protocol):
@@ -56,10 +22,3 @@ class ReportHandler(Protocol):
         Raises:
             TemporaryError: nothing was learned; the client may come again.
         """
-
-
-class RelayObserver(Observer, Protocol):
-    """Whom the relay tells what happened."""
-
-    def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
-        """Tell of one message: what was found, and the final reply the client got."""

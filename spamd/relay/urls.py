@@ -1,7 +1,6 @@
-"""The two kinds of address in the settings: where we listen, and where mail goes.
+"""Where mail goes, as the settings name it.
 
-    listener   host:port, [v6]:port, unix:/path
-    next hop   smtp://host:port, lmtp://host:port, lmtp+unix:///path, maildir:///path
+    smtp://host:port    lmtp://host:port    lmtp+unix:///path    maildir:///path
 
 Anything else raises ValueError naming the settings key. Ports default to 25 (smtp) and 24 (lmtp).
 """
@@ -18,17 +17,6 @@ class Scheme(StrEnum):
     LMTP = "lmtp"
     LMTP_UNIX = "lmtp+unix"
     MAILDIR = "maildir"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
-    """One address we listen on; `path` is a UNIX socket, else `host` and `port` count."""
-
-    host: str = ""
-    port: int = 0
-    path: str = ""
-    tls: bool = False
-    lmtp: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +39,6 @@ class NextHopUrl:
             host = f"[{self.host}]" if ":" in self.host else self.host
             return f"{self.scheme}://{host}:{self.port}"
         return f"{self.scheme}://{self.path}"
-
-
-def parse_listener(text: str, *, key: str, tls: bool = False, lmtp: bool = False) -> Listener:
-    """Return the address that `text` names; a port of 0 takes a free one."""
-    if text.startswith("unix:") and lmtp:
-        path = text.removeprefix("unix:")
-        if not path.startswith("/"):
-            raise ValueError(f"{key}: {text!r} needs an absolute path")
-        return Listener(path=path, lmtp=lmtp)
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535 or not host:
-        raise ValueError(f'{key}: {text!r} is no "host:port"')
-    return Listener(host=host.strip("[]"), port=int(port), tls=tls, lmtp=lmtp)
 
 
 def parse_next_hop(url: str, *, key: str) -> NextHopUrl:

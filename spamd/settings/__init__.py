@@ -42,7 +42,11 @@ from spamd.bayes.fusion import FusionOptions
 from spamd.bayes.model import BayesOptions
 from spamd.errors import ConfigError
 from spamd.feedback.options import FeedbackOptions
+from spamd.listeners.milter.options import MilterOptions
+from spamd.listeners.spamc.options import SpamcOptions
+from spamd.listeners.web.options import WebOptions
 from spamd.message.tokens.tokenizer import TokenizerOptions
+from spamd.network.addresses import Listener
 from spamd.observe.options import LogOptions, MetricsOptions
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.settings import faults, keys, sources
@@ -73,6 +77,9 @@ class Settings(BaseSettings):
     relay: RelayOptions = Field(default_factory=RelayOptions)
     next_hop: NextHopOptions = Field(default_factory=NextHopOptions)
     tls: TlsOptions = Field(default_factory=TlsOptions)
+    milter: MilterOptions = Field(default_factory=MilterOptions)
+    spamc: SpamcOptions = Field(default_factory=SpamcOptions)
+    web: WebOptions = Field(default_factory=WebOptions)
     decision: DecisionOptions = Field(default_factory=DecisionOptions)
     graham: GrahamOptions = Field(default_factory=GrahamOptions)
     multinomial: MultinomialOptions = Field(default_factory=MultinomialOptions)
@@ -89,6 +96,12 @@ class Settings(BaseSettings):
     feedback: FeedbackOptions = Field(default_factory=FeedbackOptions)
     metrics: MetricsOptions = Field(default_factory=MetricsOptions)
     log: LogOptions = Field(default_factory=LogOptions)
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Return every address to listen on; the part of its key before the dot is its section."""
+        sections = (self.relay, self.milter, self.spamc, self.web)
+        return tuple(listener for section in sections for listener in section.listeners)
 
     @property
     def bayes(self) -> BayesOptions:

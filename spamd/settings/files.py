@@ -23,12 +23,18 @@ if TYPE_CHECKING:
     from spamd.relay.options import NextHopOptions
     from spamd.settings import Settings
 
+NO_LISTENER = (
+    "there is no address to listen on; set relay.listen, milter.listen, spamc.listen or web.listen"
+)
+
 Fault = tuple[str, str]
 """The key and what is wrong with what it names."""
 
 
 def faults(settings: "Settings") -> Iterator[Fault]:
     """Yield each fault of a file or folder."""
+    if not settings.listeners:
+        yield "relay.listen", NO_LISTENER
     for make in (
         partial(server_tls_context, settings.tls),
         partial(client_tls_context, settings.next_hop),

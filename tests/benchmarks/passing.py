@@ -9,17 +9,18 @@ import uvloop
 
 from spamd.clock import WallClock
 from spamd.message.envelope import Envelope
+from spamd.network.shared import Shared
+from spamd.network.sockets import open_sockets
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
-from spamd.relay.sockets import open_sockets
 from spamd.report import ScanReport
-from tests.fakes import HAM, FakeInspector, FakeObserver
+from tests.fakes import HAM, FakeInspector, FakeObserver, NoTeacher
 
 
 class Silent(FakeObserver):
     """Hears everything and keeps nothing, so that memory stays flat."""
 
-    def scanned(self, report: ScanReport, *, reply: bytes, recipients: int) -> None:
+    def scanned(self, report: ScanReport, *, listener: str, reply: bytes, recipients: int) -> None:
         pass
 
     def failed(self, event: str, error: BaseException, **details: str | float) -> None:
@@ -52,9 +53,7 @@ async def serve(port: int, next_port: int) -> None:
         options=options,
         next_hop=NextHopOptions(url=f"smtp://127.0.0.1:{next_port}"),
         tls=TlsOptions(),
-        inspector=Blind(),
-        observer=Silent(),
-        clock=WallClock(),
+        shared=Shared.of(options, Blind(), NoTeacher(), Silent(), WallClock()),
         sockets=open_sockets(options.listeners, 1)[0],
     )
     await relay.start()

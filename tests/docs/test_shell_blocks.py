@@ -141,7 +141,9 @@ def test_j12_a_line_of_the_log_is_as_printed() -> None:
         probability=sample["probability"], required=0.9, scores={}, size_bytes=1, tokens=1,
         known=1, duration_s=0.1, features=None,
     )  # fmt: skip
-    observer.scanned(report, reply=b"250 2.0.0 Ok: queued as 4XYZ\r\n", recipients=1)
+    observer.scanned(
+        report, listener="smtp", reply=b"250 2.0.0 Ok: queued as 4XYZ\r\n", recipients=1
+    )
     real = json.loads(stream.getvalue())
     assert [name for name in sample if name != "defects"] == list(real)  # there: of features
     assert sample["queue_id"] == real["queue_id"]

@@ -16,9 +16,9 @@ with atheris.instrument_imports(include=["spamd.relay"]):
     import spamd.relay.outbound.wire
     from spamd.errors import SpamdError
     from spamd.message.envelope import Client
+    from spamd.network.deadlines import DeadlineTimer
+    from spamd.network.spool import Budget, SpooledMessage
     from spamd.relay.content.outgoing import Outgoing
-    from spamd.relay.content.spool import Budget, SpooledMessage
-    from spamd.relay.deadlines import DeadlineTimer
     from spamd.relay.options import NextHopOptions
     from spamd.relay.outbound.smtp import SmtpSession
     from spamd.relay.urls import parse_next_hop

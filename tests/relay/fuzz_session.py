@@ -34,7 +34,7 @@ async def dialogue(data: bytes) -> None:
     choice, text = data[0] if data else 0, data[1:]
     spool = 64 if choice & 1 else 2**20
     relay = MemoryRelay(lmtp=bool(choice & 2), command_delay_s=0, spool_above_bytes=spool)
-    budget = relay.context.budget
+    budget = relay.context.shared.budget
     before = budget.memory_bytes, budget.spool_bytes
     await relay.start()
     session, transport = relay.session()

@@ -5,14 +5,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from spamd.message.envelope import Client
+from spamd.network.addresses import Listener
+from spamd.network.shared import Shared
 from spamd.relay.content.outgoing import Outgoing
 from spamd.relay.inbound.session import Session
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.smtp.commands import Path
 from spamd.relay.smtp.replies import Reply, reply
-from spamd.relay.urls import Listener
-from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from tests.fakes import FakeClock, FakeInspector, FakeObserver, NoTeacher
 from tests.relay.peers import not_open
 
 if TYPE_CHECKING:
@@ -114,15 +115,13 @@ class MemoryRelay:
         self.hop = TakesAll(lmtp=lmtp)
         self.observer = FakeObserver()
         self.inspector = FakeInspector()
-        self.listener = Listener(host="127.0.0.1", lmtp=lmtp)
+        self.listener = Listener(key="relay.listen", host="127.0.0.1", lmtp=lmtp)
         values = RelayOptions(**{"hostname": "mx.test", **options})
         self.relay = Relay(
             options=values,
             next_hop=NextHopOptions(url="smtp://192.0.2.1"),
             tls=TlsOptions(),
-            inspector=self.inspector,
-            observer=self.observer,
-            clock=FakeClock(),
+            shared=Shared.of(values, self.inspector, NoTeacher(), self.observer, FakeClock()),
             sockets=not_open(values.listeners),
         )
         self.context = self.relay.context

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Self, cast
 
+from spamd.network.addresses import Listener
+from spamd.network.shared import Shared
+from spamd.network.sockets import open_sockets
+from spamd.ports import Inspector
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
-from spamd.relay.ports import Inspector, ReportHandler
-from spamd.relay.sockets import open_sockets
-from spamd.relay.urls import Listener
-from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from spamd.relay.ports import ReportHandler
+from tests.fakes import FakeClock, FakeInspector, FakeObserver, NoTeacher
 from tests.waiting import until
 
 WAIT_S = 10.0
@@ -329,9 +331,7 @@ async def relay(
         options=settings,
         next_hop=NextHopOptions(**{"url": url, **(next_hop or {})}),  # type: ignore[arg-type]
         tls=tls or TlsOptions(),
-        inspector=real_inspector or fake,
-        observer=observer,
-        clock=FakeClock(),
+        shared=Shared.of(settings, real_inspector or fake, NoTeacher(), observer, FakeClock()),
         sockets=sockets,
         report_handler=report_handler,
     )

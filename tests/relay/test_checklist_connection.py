@@ -5,7 +5,8 @@ import socket
 
 import pytest
 
-from spamd.relay.options import OnFault, RelayOptions
+from spamd.network.judge import OnFault
+from spamd.relay.options import RelayOptions
 from tests.fakes import FakeInspector
 from tests.relay.peers import MESSAGE, QUEUED, WAIT_S, Do, ScriptedNextHop, Talk, relay
 from tests.servers.base import free_port

@@ -7,7 +7,8 @@ from math import inf
 import pytest
 
 from spamd.errors import StorageUnavailable
-from spamd.relay.options import BareNewlines, OnFault, Received
+from spamd.network.judge import OnFault
+from spamd.relay.options import BareNewlines, Received
 from tests.fakes import REJECT, SPAM, FakeInspector
 from tests.memory import peak_bytes, settled_bytes
 from tests.relay.peers import MESSAGE, QUEUED, Do, ScriptedNextHop, Talk, relay
@@ -327,7 +328,7 @@ async def test_smtp_d16_a_large_message_goes_over_the_disk_unchanged() -> None:
         ((content, _),) = running.inspector.seen
         assert len(content) < len(wire)
         assert content.startswith(b"Subject: big\r\n\r\n.dots and words\r\n.dots")
-        budget = running.relay.context.budget
+        budget = running.relay.context.shared.budget
         assert (budget.memory_bytes, budget.spool_bytes) == (2**20, 2048 * 2**20)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spamd.errors import BareNewline, MessageTooLarge
+from spamd.network.spool import Budget
 from spamd.relay.content.data import (
     END_OF_DATA,
     BdatReader,
@@ -16,7 +17,6 @@ from spamd.relay.content.data import (
     unstuffed_blocks,
 )
 from spamd.relay.content.newlines import normalized
-from spamd.relay.content.spool import Budget
 from spamd.relay.options import BareNewlines
 
 SIGNS = st.lists(

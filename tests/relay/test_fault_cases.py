@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from spamd.bayes.decision import Action, Verdict
 from spamd.message.features import extract
 from spamd.message.tokens.tokenizer import TokenizerOptions
+from spamd.network.judge import OnFault
 from spamd.relay.content.data import unstuffed
-from spamd.relay.options import BareNewlines, OnFault
+from spamd.relay.options import BareNewlines
 from tests.fakes import REJECT, SPAM, FakeInspector, fake_report
 from tests.relay.peers import MESSAGE, QUEUED, Answer, ScriptedNextHop, relay
 from tests.relay.test_checklist_data import below_our_fields
@@ -107,7 +108,7 @@ async def test_c15_a_client_that_vanishes_in_data_leaves_nothing() -> None:
         await hop.until(lambda: hop.open == 0)
         assert hop.messages == []
         assert running.observer.faults == []
-        assert running.relay.context.budget.memory_bytes == 64 * 2**20
+        assert running.relay.context.shared.budget.memory_bytes == 64 * 2**20
 
 
 async def test_c16_fields_that_claim_to_be_ours_never_arrive_nor_count() -> None:

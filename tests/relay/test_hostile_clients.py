@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from spamd.relay.fair_queue import TURNS_PER_ROUND, FairQueue
+from spamd.network.fair_queue import TURNS_PER_ROUND, FairQueue
 from spamd.relay.inbound.command_limits import FRUITLESS_UNDELAYED, RecentClients
 from spamd.relay.inbound.line_buffer import FREE_SMALL_READS, LineBuffer
 from spamd.relay.inbound.transport import COMMANDS_PER_TURN, Transport

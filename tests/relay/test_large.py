@@ -10,8 +10,9 @@ from spamd.extraction.extractor import Extractor
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
 from spamd.message.tokens.tokenizer import TokenizerOptions
-from spamd.relay.content.spool import Budget, SpooledMessage
-from spamd.relay.inbound.delivery import start_of
+from spamd.network.judge import start_of
+from spamd.network.spool import Budget, SpooledMessage
+from spamd.relay.content.data import unstuffed
 from spamd.report import ScanReport
 from spamd.scanning import Scanner, ScanningInspector
 from tests.fakes import FakeClock, FakeInspector, FakeObserver
@@ -98,7 +99,7 @@ async def test_of_a_spooled_message_more_is_read_than_is_looked_at(limit: int) -
         )
         message.append(wire(content))
         await message.settled()
-        text = start_of(message, limit).replace(b"\r\n", b"\n")
+        text = start_of(message, limit, unstuffed).replace(b"\r\n", b"\n")
         message.close()
         assert content.startswith(text.removesuffix(b"\r"))
         assert len(text) > min(limit, len(content) - 1)

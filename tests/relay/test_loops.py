@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from spamd.errors import ConfigError
+from spamd.network.shared import Shared
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.urls import parse_next_hop
-from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from tests.fakes import FakeClock, FakeInspector, FakeObserver, NoTeacher
 from tests.relay.peers import not_open, relay
 
 
@@ -20,9 +21,7 @@ def built(next_hop: dict[str, Any], **options: Any) -> Relay:
         options=values,
         next_hop=NextHopOptions(**next_hop),
         tls=TlsOptions(),
-        inspector=FakeInspector(),
-        observer=FakeObserver(),
-        clock=FakeClock(),
+        shared=Shared.of(values, FakeInspector(), NoTeacher(), FakeObserver(), FakeClock()),
         sockets=not_open(values.listeners),
     )
 

@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 from spamd.errors import ConfigError
+from spamd.network.addresses import Listener
+from spamd.network.judge import OnFault
+from spamd.network.shared import Shared
 from spamd.relay.listener import Relay
-from spamd.relay.options import NextHopOptions, OnFault, RelayOptions, TlsOptions
-from spamd.relay.urls import Listener, parse_next_hop
-from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
+from spamd.relay.urls import parse_next_hop
+from tests.fakes import FakeClock, FakeInspector, FakeObserver, NoTeacher
 from tests.relay.peers import not_open
 
 BAD: list[tuple[type, dict[str, Any], str]] = [
-    (RelayOptions, {"listen": ()}, "relay.listen"),
     (RelayOptions, {"listen": ("nonsense",)}, "relay.listen"),
     (RelayOptions, {"listen": ("127.0.0.1:99999",)}, "relay.listen"),
     (RelayOptions, {"listen_lmtp": ("unix:relative",)}, "relay.listen_lmtp"),
@@ -65,9 +67,7 @@ def test_what_does_not_exist_stops_the_start(
             options=options,
             next_hop=NextHopOptions(**{"url": "maildir:///tmp/never-used", **next_hop}),
             tls=TlsOptions(**tls),
-            inspector=FakeInspector(),
-            observer=FakeObserver(),
-            clock=FakeClock(),
+            shared=Shared.of(options, FakeInspector(), NoTeacher(), FakeObserver(), FakeClock()),
             sockets=not_open(options.listeners),
         )
 
@@ -81,10 +81,10 @@ def test_every_listener_knows_what_it_speaks() -> None:
         listen=("[::1]:25",), listen_tls=("h:465",), listen_lmtp=("127.0.0.1:24", "unix:/s")
     )
     assert options.listeners == (
-        Listener(host="::1", port=25),
-        Listener(host="h", port=465, tls=True),
-        Listener(host="127.0.0.1", port=24, lmtp=True),
-        Listener(path="/s", lmtp=True),
+        Listener(key="relay.listen", host="::1", port=25),
+        Listener(key="relay.listen_tls", host="h", port=465, tls=True),
+        Listener(key="relay.listen_lmtp", host="127.0.0.1", port=24, lmtp=True),
+        Listener(key="relay.listen_lmtp", path="/s", lmtp=True),
     )
 
 

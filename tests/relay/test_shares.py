@@ -6,9 +6,9 @@ import tracemalloc
 
 import pytest
 
+from spamd.network.connection_limiter import ConnectionLimiter
+from spamd.network.spool import Budget, SpooledMessage
 from spamd.relay.content.data import BdatReader
-from spamd.relay.content.spool import Budget, SpooledMessage
-from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import MIB, RelayOptions
 from tests.relay.peers import MESSAGE, ScriptedNextHop, relay
 
@@ -140,7 +140,7 @@ async def test_k13_the_log_says_when_fewer_connections_are_possible() -> None:
 @pytest.mark.parametrize("blocks", [1, 1_000])
 async def test_k13_memory_is_given_back_by_a_client_that_goes_in_the_middle(blocks: int) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
-        budget = running.relay.context.budget
+        budget = running.relay.context.shared.budget
         before = budget.memory_bytes, budget.spool_bytes
         talk = await running.talk()
         await talk.begin()

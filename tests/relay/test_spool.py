@@ -11,7 +11,7 @@ from typing import IO, Any
 import pytest
 
 from spamd.message.envelope import Envelope
-from spamd.relay.content.spool import BLOCK, Budget, SpooledMessage
+from spamd.network.spool import BLOCK, Budget, SpooledMessage
 from spamd.relay.options import BareNewlines
 from spamd.report import ScanReport
 from tests.fakes import FakeInspector
@@ -101,7 +101,7 @@ async def test_i7_small_mail_needs_no_thread(watched: type[Watched]) -> None:
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
         assert (await (await running.talk()).deliver()).startswith(b"250 ")
         assert not watched.threads
-        assert not running.relay.context.budget.threads._threads
+        assert not running.relay.context.shared.budget.threads._threads
 
 
 async def test_i7_others_are_served_while_the_disk_stands_still(watched: type[Watched]) -> None:
@@ -151,7 +151,7 @@ async def test_i7_a_client_that_goes_while_the_disk_stands_still_leaves_nothing(
 ) -> None:
     watched.gate.clear()
     async with ScriptedNextHop() as hop, relay(hop.url) as running:
-        budget = running.relay.context.budget
+        budget = running.relay.context.shared.budget
         before = budget.memory_bytes, budget.spool_bytes
         talk = await running.talk()
         await talk.begin()

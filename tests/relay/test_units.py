@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spamd.errors import SpoolFull
 from spamd.message.envelope import Client
+from spamd.network.connection_limiter import ConnectionLimiter
+from spamd.network.spool import Budget, SpooledMessage
 from spamd.relay.content.received_field import date
-from spamd.relay.content.spool import Budget, SpooledMessage
-from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import RelayOptions
 from spamd.relay.smtp.client_identity import (
     from_xtext,
@@ -23,7 +24,6 @@ from spamd.relay.smtp.client_identity import (
     xtext,
 )
 from spamd.relay.smtp.commands import parse_path, without_unsupported
-from spamd.relay.smtp.replies import SpoolFull
 from tests.relay.peers import ScriptedNextHop, relay
 
 CLIENT = Client(
@@ -188,4 +188,4 @@ async def test_normalizing_a_letter_that_no_longer_fits_is_452() -> None:
     ):
         talk = await running.talk()
         assert (await talk.deliver(b"\n" * 2000 + b"\r\n")).startswith(b"452 4.3.1 ")
-        assert running.relay.context.budget.spool_bytes == 3000
+        assert running.relay.context.shared.budget.spool_bytes == 3000

@@ -7,8 +7,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from spamd.errors import ConfigError
-from spamd.relay.sockets import open_sockets
-from spamd.relay.urls import parse_listener, parse_next_hop
+from spamd.network.addresses import parse_listener
+from spamd.network.sockets import open_sockets
+from spamd.relay.urls import parse_next_hop
 from tests.relay.peers import MESSAGE, QUEUED, WAIT_S, ScriptedNextHop, Talk, relay
 
 

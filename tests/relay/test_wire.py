@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from spamd.errors import RemoteProtocolError
-from spamd.relay.deadlines import DeadlineTimer
+from spamd.network.deadlines import DeadlineTimer
 from spamd.relay.outbound.wire import START, Wire
 
 

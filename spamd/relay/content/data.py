@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from spamd.errors import BareNewline, MessageTooLarge, SpamdError
+from spamd.network.spool import Share, SpooledMessage
 from spamd.relay.content.newlines import normalized
-from spamd.relay.content.spool import Share, SpooledMessage
 from spamd.relay.options import BareNewlines
 
 END_OF_DATA = b"\r\n.\r\n"

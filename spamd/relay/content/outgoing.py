@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from spamd.message.spam_fields import fields_start
+from spamd.network.spool import SpooledMessage
 from spamd.relay.content.data import unstuffed_blocks
-from spamd.relay.content.spool import SpooledMessage
 
 
 @dataclass(slots=True, kw_only=True)

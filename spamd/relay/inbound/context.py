@@ -6,15 +6,12 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from spamd.ports import Clock
-from spamd.relay.content.spool import Budget
-from spamd.relay.deadlines import DeadlineTimer
-from spamd.relay.fair_queue import FairQueue, HandshakeLimiter
+from spamd.network.fair_queue import HandshakeLimiter
+from spamd.network.shared import Shared
 from spamd.relay.inbound.command_limits import RecentClients
-from spamd.relay.inbound.connection_limiter import ConnectionLimiter
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.router import NextHops
-from spamd.relay.ports import Inspector, RelayObserver, ReportHandler
+from spamd.relay.ports import ReportHandler
 from spamd.wording import reason
 
 Spawn = Callable[[Any, Coroutine[Any, Any, None]], asyncio.Task[None]]
@@ -30,14 +27,8 @@ class RelayContext:
     tls: TlsOptions
     hostname: str
     next_hops: NextHops
-    inspector: Inspector
-    observer: RelayObserver
-    clock: Clock
-    budget: Budget
-    limiter: ConnectionLimiter
-    deadline_timer: DeadlineTimer
+    shared: Shared
     recent_clients: RecentClients
-    fair_queue: FairQueue
     handshakes: HandshakeLimiter
     spawn: Spawn
     tls_context: ssl.SSLContext | None = None

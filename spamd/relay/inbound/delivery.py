@@ -10,29 +10,24 @@ the next hop said so; an unknown outcome is 451: a repeat is possible, a loss is
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.errors import (
-    DeadlineExceeded,
     MessageRejected,
     MessageTooLarge,
-    Overloaded,
     RoutingLoop,
     SpamdError,
-    TemporaryError,
 )
 from spamd.message.envelope import Envelope
-from spamd.message.identity import rest_of
 from spamd.message.spam_fields import holds_fields, render, strip_and_prepend
+from spamd.network.deadlines import TimeLimit
+from spamd.network.spool import SpooledMessage
 from spamd.relay.content.data import MessageReader, stuffed, unstuffed, unstuffed_blocks
 from spamd.relay.content.outgoing import Outgoing
 from spamd.relay.content.received_field import MAX_RECEIVED, received_count, received_field
-from spamd.relay.content.spool import SpooledMessage
-from spamd.relay.deadlines import TimeLimit
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.report_receipt import send_receipt
-from spamd.relay.options import OnFault, Received
+from spamd.relay.options import Received
 from spamd.relay.outbound.router import NextHopSession
 from spamd.relay.smtp.replies import Reply, needs_logging, reply, reply_to
 from spamd.report import ScanReport
@@ -80,7 +75,9 @@ class Delivery:
             header, start = await self._header(message)
             if large := len(header) > LARGE_HEADER_BYTES:
                 header = b""  # not kept in memory while its turn to be judged comes
-            report = await self._judged(message)
+            report = await self._context.shared.judge.message(
+                message, self._envelope, self._time_limit, unstuffed, unstuffed_blocks
+            )
             raise_if_rejected(report)
             if large:
                 header, start = await self._header(message)
@@ -105,13 +102,19 @@ class Delivery:
         finally:
             self.committing = False
         if report is not None:
-            self._log(report, replies[0])
+            client = self._envelope.client
+            self._context.shared.scanned(
+                report,
+                listener="lmtp" if client.protocol.startswith("LMTP") else "smtp",
+                reply=replies[0].raw,
+                recipients=len(self._envelope.recipients),
+            )
         return replies
 
     async def learn(self, reader: MessageReader, label: Label) -> Reply:
         """Return the reply to a report: mail that teaches and goes no further."""
         context, envelope = self._context, self._envelope
-        handler, limit = context.report_handler, context.inspector.reads_bytes
+        handler, limit = context.report_handler, context.shared.judge.reads_bytes
         try:
             message = await reader.finish(context.relay.bare_newline)
             if handler is None or message.size_bytes > limit:
@@ -127,45 +130,12 @@ class Delivery:
         except Exception as error:  # noqa: BLE001 - the border around one message
             return await self._refused(error)
 
-    def _log(self, report: ScanReport, answer: Reply) -> None:
-        """Tell the observer; its fault must not cost the client its reply."""
-        observer = self._context.observer
-        try:
-            observer.scanned(report, reply=answer.raw, recipients=len(self._envelope.recipients))
-        except Exception as error:  # noqa: BLE001 - the next hop has the mail, nothing may change that
-            observer.failed("observer.failed", error)
-
     async def _header(self, message: SpooledMessage) -> tuple[bytes, int]:
         """Return the header section and where the rest begins, as `header_of`."""
-        limit = self._context.inspector.reads_bytes
+        limit = self._context.shared.judge.reads_bytes
         if message.spooled:
             return await asyncio.to_thread(header_of, message, limit)
         return header_of(message, limit)
-
-    async def _judged(self, message: SpooledMessage) -> ScanReport:
-        """Return the report; a fault of ours follows `relay.on_fault`."""
-        relay = self._context.relay
-        inspector = self._context.inspector
-        most = inspector.reads_bytes
-        try:
-            with self._time_limit.of(relay.inspect_timeout_s):
-                report = await inspector.inspect(
-                    lambda: start_of(message, most),
-                    min(message.size_bytes, most),
-                    self._envelope,
-                    lambda: rest_of(unstuffed_blocks(message.again())),
-                )
-                if message.spooled:  # judged by its start
-                    report = replace(report, size_bytes=message.size_bytes)
-                return report
-        except Overloaded:
-            raise
-        except Exception as error:  # noqa: BLE001 - no fault of the inspector may bounce mail
-            fault = error
-        self._context.observer.failed("message.unscanned", fault)
-        if relay.on_fault is OnFault.DEFER:
-            raise TemporaryError("no verdict") from fault
-        return inspector.unscanned(_public(fault), message.size_bytes)
 
     def _trace(self) -> bytes:
         """Return our Received field, empty where the next hop makes one of the real client."""
@@ -177,14 +147,14 @@ class Delivery:
         protocol = client.protocol
         if protocol != "SMTP":  # RFC 3848
             protocol += ("S" if client.tls else "") + ("A" if client.login is not None else "")
-        now = self._context.clock.now()
+        now = self._context.shared.clock.now()
         return received_field(client, self._context.hostname, now, protocol)
 
     async def _refused(self, error: Exception) -> Reply:
         """Return what the client reads about a fault, with the next hop ready for another mail."""
         answer = reply_to(error, in_hand=True)
         if needs_logging(error):
-            self._context.observer.failed("message.failed", error)
+            self._context.shared.observer.failed("message.failed", error)
         if self._next_hop.usable and not self.committing:
             try:
                 await self._next_hop.reset()
@@ -215,21 +185,6 @@ def header_of(message: SpooledMessage, limit: int) -> tuple[bytes, int]:
     return header, end
 
 
-def start_of(message: SpooledMessage, limit: int) -> bytes:
-    """Return a message as it was meant, of a spooled one enough of its start.
-
-    That is more than `limit` bytes, each line end counted as one. A byte that counts takes at most
-    two on the wire (a CR before an LF, a dot before a dot), so the second reading is the last.
-    """
-    if not message.spooled:
-        return unstuffed(message.whole()) if message.dotted else message.whole()
-    text = unstuffed(message.first(limit))
-    missing = limit + 1 - (len(text) - text.count(b"\r\n"))
-    if missing > 0 and message.size_bytes > limit:
-        text = unstuffed(message.first(limit + 2 * missing))
-    return text
-
-
 def raise_if_rejected(report: ScanReport) -> None:
     """Stop a message that the decision does not let pass."""
     if report.action is Action.REJECT:
@@ -252,10 +207,3 @@ def final_replies(replies: Sequence[Reply], recipients: int, *, lmtp: bool) -> l
         for other in replies[1:]
     )
     return [first if same else _MIXED]
-
-
-def _public(fault: Exception) -> str:
-    """Return the reason that stands in the header field; never the text of an exception."""
-    if isinstance(fault, DeadlineExceeded):
-        return "no verdict in time"
-    return "not scanned: internal fault, see the log"

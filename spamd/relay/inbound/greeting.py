@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from spamd.errors import NextHopUnavailable
 from spamd.message.envelope import Client
+from spamd.network.addresses import Listener
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.transport import Transport
 from spamd.relay.outbound.router import NextHopSession
 from spamd.relay.smtp.capabilities import ehlo_reply
 from spamd.relay.smtp.client_identity import named_client, parse_attributes
 from spamd.relay.smtp.replies import LoopsBack, NextHopLost, Reply, reply
-from spamd.relay.urls import Listener
 
 
 class Greeting:

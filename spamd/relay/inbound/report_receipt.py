@@ -16,9 +16,9 @@ from datetime import datetime
 from spamd.errors import NextHopUnavailable, SpamdError
 from spamd.message.envelope import Envelope
 from spamd.message.mime.parser import parse
+from spamd.network.spool import SpooledMessage
 from spamd.relay.content.outgoing import Outgoing
 from spamd.relay.content.received_field import date
-from spamd.relay.content.spool import SpooledMessage
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.outbound.router import NextHopSession
 from spamd.relay.smtp.commands import parse_path
@@ -39,12 +39,12 @@ async def send_receipt(
     """
     if not context.relay.report_receipts or not _due(context, envelope, header):
         return
-    message = SpooledMessage(context.budget.share(""))
+    message = SpooledMessage(context.shared.budget.share(""))
     try:
-        message.append(_mail(context.hostname, context.clock.now(), envelope, header, text))
+        message.append(_mail(context.hostname, context.shared.clock.now(), envelope, header, text))
         await _deliver(next_hop, envelope, message)
     except SpamdError as error:
-        context.observer.failed("receipt.failed", error)
+        context.shared.observer.failed("receipt.failed", error)
     finally:
         message.close()
 

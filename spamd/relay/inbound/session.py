@@ -13,9 +13,10 @@ import ssl
 from collections.abc import Awaitable, Mapping
 from operator import attrgetter
 
+from spamd.network.addresses import Listener
+from spamd.network.connection_limiter import network_of
 from spamd.relay.inbound.aiosmtpd_adapter import Command, CommandLoop
 from spamd.relay.inbound.command_limits import ClientLimits
-from spamd.relay.inbound.connection_limiter import network_of
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.greeting import Greeting
 from spamd.relay.inbound.proxy_header import proxy_header_of
@@ -34,7 +35,6 @@ from spamd.relay.smtp.replies import (
     reply,
     reply_to,
 )
-from spamd.relay.urls import Listener
 
 HELLO_BYTES = 255  # RFC 5321 §4.5.3.1.2
 
@@ -76,11 +76,11 @@ class Session:
         context, greeting = self._context, self.greeting
         if isinstance(peer, tuple):
             greeting.address, greeting.port = peer[0].partition("%")[0], peer[1]
-        slot = context.limiter.acquire(greeting.address)
+        slot = context.shared.limiter.acquire(greeting.address)
         if slot is None or context.draining:
             self.transport.close_with(ShuttingDown() if context.draining else TooManyConnections())
             if slot is not None:
-                context.limiter.release(slot)
+                context.shared.limiter.release(slot)
             return
         self._slot = slot
         self.transport.network = network_of(slot)
@@ -110,12 +110,12 @@ class Session:
         except ssl.SSLError:
             pass  # its TLS broke
         except Exception as error:  # noqa: BLE001 - the border around one session
-            self._context.observer.failed("session.failed", error)
+            self._context.shared.observer.failed("session.failed", error)
         finally:
             self._release()
             transport.close()
             if self._slot is not None:
-                self._context.limiter.release(self._slot)
+                self._context.shared.limiter.release(self._slot)
                 if self._limits.fruitless:
                     now = transport.loop.time()
                     self._context.recent_clients.note_fruitless(self._slot, now)
@@ -126,7 +126,7 @@ class Session:
         connection = transport.connection
         if connection is None:
             return
-        greeting.trusted = context.limiter.trusts(greeting.address)
+        greeting.trusted = context.shared.limiter.trusts(greeting.address)
         proxied = greeting.trusted and context.relay.proxy_protocol
         if proxied or self._listener.tls:
             # What comes is to be read by somebody else. Not sooner: asyncio before 3.11.5 begins to
@@ -135,7 +135,7 @@ class Session:
         delay_s = context.recent_clients.delay_s(self._slot or "", transport.loop.time())
         if delay_s:
             await transport.delay(delay_s)
-        await context.fair_queue.turn(transport.network, first=True)
+        await context.shared.fair_queue.turn(transport.network, first=True)
         if proxied:
             named = await proxy_header_of(connection, context.relay.proxy_header_s)
             if named is not None:
@@ -149,7 +149,7 @@ class Session:
 
     def _change_slot(self) -> None:
         """Count the connection for the client behind the proxy."""
-        limiter = self._context.limiter
+        limiter = self._context.shared.limiter
         if self._slot is not None:
             limiter.release(self._slot)
         self._slot = limiter.acquire(self.greeting.address)
@@ -182,7 +182,7 @@ class Session:
         answer = reply_to(error, in_hand=False)
         if not isinstance(error, BadCommandError):
             if needs_logging(error):
-                self._context.observer.failed("session.failed", error)
+                self._context.shared.observer.failed("session.failed", error)
             if answer.code < 500:  # not the client's fault, and our state is unknown: start anew
                 answer = answer.as_421
         return answer
@@ -293,7 +293,7 @@ class Session:
             self.transport.reply(found)
             return
         self.greeting.replace_client(found)
-        slot = self._context.limiter.slot_of(self.greeting.address)
+        slot = self._context.shared.limiter.slot_of(self.greeting.address)
         self.transport.network = network_of(slot)
         self.transport.reply(reply(220, f"{self._context.hostname} {self._protocol}"))
 

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spamd.message.envelope import Envelope
+from spamd.network.addresses import Listener
+from spamd.network.deadlines import Deadline, TimeLimit
+from spamd.network.spool import Share
 from spamd.relay.content.data import BdatReader, DataReader, MessageReader
-from spamd.relay.content.spool import Share
-from spamd.relay.deadlines import Deadline, TimeLimit
 from spamd.relay.inbound.body_receiver import BodyReceiver
 from spamd.relay.inbound.command_limits import ClientLimits
 from spamd.relay.inbound.context import RelayContext
@@ -38,7 +39,6 @@ from spamd.relay.smtp.replies import (
     reply,
     reply_to,
 )
-from spamd.relay.urls import Listener
 
 if TYPE_CHECKING:
     from spamd.sample import Label
@@ -87,8 +87,8 @@ class Transaction:
         self._report: Label | None = None
         self._chunks: BdatReader | None = None
         self._delivery: Delivery | None = None
-        self.keepalive = Deadline(transport.loop, context.deadline_timer, self._keep_alive)
-        self._time_limit = TimeLimit(transport.loop, context.deadline_timer)
+        self.keepalive = Deadline(transport.loop, context.shared.deadline_timer, self._keep_alive)
+        self._time_limit = TimeLimit(transport.loop, context.shared.deadline_timer)
 
     @property
     def open(self) -> bool:
@@ -184,7 +184,9 @@ class Transaction:
         context = self._context
         handler = context.report_handler
         label = handler.label_for(address) if handler is not None else None
-        return label if label and context.limiter.may_report(self._greeting.client()) else None
+        return (
+            label if label and context.shared.limiter.may_report(self._greeting.client()) else None
+        )
 
     def _one_only(self, next_hop: NextHopSession) -> bool:
         """Tell whether several recipients could end in replies that SMTP can't give."""
@@ -229,7 +231,7 @@ class Transaction:
 
     @property
     def _share(self) -> Share:
-        return self._context.budget.share(self._transport.network)
+        return self._context.shared.budget.share(self._transport.network)
 
     @property
     def _no_recipients(self) -> Reply:
@@ -291,8 +293,8 @@ class Transaction:
         self._chunks = None  # it is `reader` now
         self.reset()
         transport.message_received()
-        await context.fair_queue.turn(transport.network, first=True)
-        context.fair_queue.take_all()
+        await context.shared.fair_queue.turn(transport.network, first=True)
+        context.shared.fair_queue.take_all()
         delivery = Delivery(context, next_hop, envelope, self._time_limit)
         self._delivery = delivery
         replies: Sequence[Reply]

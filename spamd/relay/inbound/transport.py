@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from spamd.errors import SpamdError
-from spamd.relay.deadlines import Deadline
+from spamd.network.deadlines import Deadline
 from spamd.relay.inbound.command_limits import ClientLimits
 from spamd.relay.inbound.context import RelayContext
 from spamd.relay.inbound.line_buffer import LineBuffer
@@ -67,7 +67,7 @@ class Transport(asyncio.Protocol):
         self.connection: asyncio.Transport | None = None
         self.buffer = LineBuffer(loop, self._take_turn)
         self.data_received = self.buffer.feed_data
-        self.deadline = Deadline(loop, context.deadline_timer, self._timed_out)
+        self.deadline = Deadline(loop, context.shared.deadline_timer, self._timed_out)
         self.network = ""
         self.encrypted = False
         self.greeted = False
@@ -147,7 +147,7 @@ class Transport(asyncio.Protocol):
         self._commands += 1
         if self._commands > COMMANDS_PER_TURN:
             self._commands = 0
-            await self._context.fair_queue.turn(self.network)
+            await self._context.shared.fair_queue.turn(self.network)
         if self._writable is not None:
             await self.flush()
         line = self.buffer.line()
@@ -291,7 +291,7 @@ class Transport(asyncio.Protocol):
         self.buffer.set_transport(connection)
 
     def _take_turn(self, go: Callable[[], None]) -> bool:
-        return self._context.fair_queue.take(self.network, go)
+        return self._context.shared.fair_queue.take(self.network, go)
 
     def _timed_out(self) -> None:
         self.close_with(ClientTimeoutError())

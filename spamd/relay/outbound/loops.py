@@ -12,7 +12,8 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from spamd.errors import ConfigError
-from spamd.relay.urls import Listener, NextHopUrl
+from spamd.network.addresses import Listener
+from spamd.relay.urls import NextHopUrl
 
 Address = IPv4Address | IPv6Address
 

@@ -20,13 +20,13 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path as FilePath
 
-from spamd.errors import NextHopUnavailable
+from spamd.errors import NextHopUnavailable, SpoolFull
 from spamd.message.envelope import Client
 from spamd.relay.content.outgoing import Outgoing
 from spamd.relay.options import NextHopOptions
 from spamd.relay.smtp.capabilities import Capabilities
 from spamd.relay.smtp.commands import Path, parse_path
-from spamd.relay.smtp.replies import Reply, SpoolFull, reply
+from spamd.relay.smtp.replies import Reply, reply
 from spamd.relay.urls import NextHopUrl
 
 CAPABILITIES: Capabilities = {b"8BITMIME": b"", b"SMTPUTF8": b"", b"ENHANCEDSTATUSCODES": b""}

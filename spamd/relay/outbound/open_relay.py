@@ -19,8 +19,8 @@ from enum import StrEnum
 
 from spamd.errors import SpamdError
 from spamd.message.envelope import Client
+from spamd.network.deadlines import DeadlineTimer
 from spamd.ports import Observer
-from spamd.relay.deadlines import DeadlineTimer
 from spamd.relay.options import NextHopOptions, RelayOptions
 from spamd.relay.outbound.router import client_tls_context
 from spamd.relay.outbound.smtp import SmtpSession

@@ -14,9 +14,9 @@ from weakref import WeakValueDictionary
 
 from spamd.errors import NextHopRefused, NextHopUnavailable
 from spamd.message.envelope import Client
+from spamd.network.deadlines import DeadlineTimer
 from spamd.ports import Observer
 from spamd.relay.content.outgoing import Outgoing
-from spamd.relay.deadlines import DeadlineTimer
 from spamd.relay.options import NextHopOptions, NextHopTls
 from spamd.relay.outbound.maildir import MaildirSession
 from spamd.relay.outbound.smtp import SmtpSession

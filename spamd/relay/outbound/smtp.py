@@ -20,8 +20,8 @@ from typing import NoReturn
 
 from spamd.errors import DeadlineExceeded, NextHopRefused, NextHopUnavailable, RemoteProtocolError
 from spamd.message.envelope import Client
+from spamd.network.deadlines import DeadlineTimer, TimeLimit
 from spamd.relay.content.outgoing import Outgoing
-from spamd.relay.deadlines import DeadlineTimer, TimeLimit
 from spamd.relay.options import NextHopOptions, NextHopTls
 from spamd.relay.outbound.wire import DONE, DOT, GREETING, LOGIN, START, Wire
 from spamd.relay.smtp.capabilities import Capabilities, parse_capabilities

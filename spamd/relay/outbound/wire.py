@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import cast
 
 from spamd.errors import RemoteProtocolError, SpamdError
-from spamd.relay.deadlines import Deadline, DeadlineTimer
+from spamd.network.deadlines import Deadline, DeadlineTimer
 from spamd.relay.smtp.replies import NextHopLost, NextHopTlsFailed, Reply
 
 DOT = b".\r\n"

@@ -30,6 +30,7 @@ from spamd.errors import (
     RemoteProtocolError,
     RoutingLoop,
     SpamdError,
+    SpoolFull,
     StorageUnavailable,
     TemporaryError,
 )
@@ -49,10 +50,6 @@ class ClientNotIdentified(NextHopUnavailable):
 
 class LoopsBack(NextHopUnavailable):
     """The client is our own connection to the next hop: mail would loop."""
-
-
-class SpoolFull(Overloaded):
-    """No room on disk or in the budget for this message."""
 
 
 class TooManyConnections(Overloaded):

@@ -9,9 +9,9 @@ import ipaddress
 import resource
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Protocol
 
 from spamd.message.envelope import Client
-from spamd.relay.options import RelayOptions
 
 DESCRIPTORS_PER_SESSION = 3
 """Files that a session may have open: the client, the next hop, mail on disk."""
@@ -22,10 +22,25 @@ DESCRIPTORS_RESERVED = 100
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
+class ConnectionLimits(Protocol):
+    """The settings that limit connections (`relay.options.RelayOptions` has them)."""
+
+    @property
+    def max_connections(self) -> int: ...  # noqa: D102 - the options say what each is
+    @property
+    def max_connections_per_client(self) -> int: ...  # noqa: D102
+    @property
+    def max_connections_per_network(self) -> int: ...  # noqa: D102
+    @property
+    def trusted_networks(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def report_networks(self) -> Sequence[str]: ...  # noqa: D102
+
+
 class ConnectionLimiter:
     """Lets clients in as far as the limits go, and as the operating system's do."""
 
-    def __init__(self, options: RelayOptions) -> None:
+    def __init__(self, options: ConnectionLimits) -> None:
         self._options = options
         self.max_connections = min(options.max_connections, _connections_possible())
         self._networks = tuple(map(ipaddress.ip_network, options.trusted_networks))

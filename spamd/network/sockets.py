@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spamd.errors import ConfigError
-from spamd.relay.urls import Listener
+from spamd.network.addresses import Listener
 from spamd.wording import reason
 
 BACKLOG = 1024
@@ -36,9 +36,7 @@ def open_sockets(listeners: Sequence[Listener], workers: int) -> list[list[socke
             for sock in column:
                 sock.close()
         listener = listeners[len(columns) - 1]
-        key = "listen_lmtp" if listener.lmtp else "listen_tls" if listener.tls else "listen"
-        where = listener.path or f"{listener.host}:{listener.port}"
-        raise ConfigError(f"relay.{key}: {where}: {unbound(error)}") from error
+        raise ConfigError(f"{listener.key}: {listener}: {unbound(error)}") from error
     return [[column[worker] for column in columns] for worker in range(workers)]
 
 
@@ -78,8 +76,8 @@ def require(listeners: Sequence[Listener], sockets: Sequence[socket.socket]) -> 
     """
     if len(listeners) != len(sockets) or not all(map(_listens, sockets, listeners)):
         raise ConfigError(
-            "relay.listen, listen_tls or listen_lmtp name other addresses than at the start;"
-            " restart spamd to listen on them"
+            "the settings name other addresses to listen on than at the start; restart spamd to"
+            " listen on them"
         )
 
 

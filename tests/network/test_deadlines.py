@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from spamd.relay.deadlines import Deadline, DeadlineTimer
+from spamd.network.deadlines import Deadline, DeadlineTimer
 
 
 class FakeTimer:

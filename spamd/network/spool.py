@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import IO
 from weakref import WeakValueDictionary
 
-from spamd.relay.smtp.replies import SpoolFull
+from spamd.errors import SpoolFull
 
 BLOCK = 256 * 1024
 """Octets moved at a time between disk and network: few steps, small against any budget."""

@@ -1,0 +1,1 @@
+"""The SPAMC protocol: spamc, Exim and whatever else calls SpamAssassin."""

@@ -1,0 +1,1 @@
+"""HTTP: the API that clients of rspamd call."""

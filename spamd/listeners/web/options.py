@@ -1,0 +1,23 @@
+"""What an admin can set about this listener."""
+
+from dataclasses import dataclass
+
+from spamd.network.addresses import Listener, parse_listeners
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebOptions:
+    """Where HTTP clients connect.
+
+    listen   addresses, "host:port", "[v6]:port" or "unix:/path"; empty: off
+    """
+
+    listen: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _ = self.listeners  # each is an address
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Return every address to listen on."""
+        return parse_listeners(self.listen, key="web.listen")

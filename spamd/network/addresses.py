@@ -1,0 +1,46 @@
+"""An address we listen on, as the settings name it: host:port, [v6]:port or unix:/path."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """One address we listen on; `path` is a UNIX socket, else `host` and `port` count.
+
+    key  the setting that names it: what is spoken there follows from it
+    """
+
+    key: str
+    host: str = ""
+    port: int = 0
+    path: str = ""
+    tls: bool = False
+    lmtp: bool = False
+
+    def __str__(self) -> str:
+        """Return the address, for messages."""
+        return self.path or f"{self.host}:{self.port}"
+
+
+def parse_listener(
+    text: str, *, key: str, tls: bool = False, lmtp: bool = False, unix: bool = True
+) -> Listener:
+    """Return the address that `text` names; a port of 0 takes a free one.
+
+    Raises:
+        ValueError: it is none; the text names the key.
+    """
+    if unix and text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not path.startswith("/"):
+            raise ValueError(f"{key}: {text!r} needs an absolute path")
+        return Listener(key=key, path=path, tls=tls, lmtp=lmtp)
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535 or not host:
+        raise ValueError(f'{key}: {text!r} is no "host:port"')
+    return Listener(key=key, host=host.strip("[]"), port=int(port), tls=tls, lmtp=lmtp)
+
+
+def parse_listeners(texts: tuple[str, ...], *, key: str) -> tuple[Listener, ...]:
+    """Return the addresses of a setting."""
+    return tuple(parse_listener(text, key=key) for text in texts)

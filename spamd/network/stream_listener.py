@@ -1,0 +1,153 @@
+"""A listener whose connections are read and answered as streams: its sockets, its limits, its end.
+
+    listener = StreamListener("milter", shared, serve, addresses, sockets)
+
+`serve(connection)` talks to one client until it returns; the connection is closed then. A client of
+this machine, of `relay.trusted_networks` or at a UNIX socket is a server that filters its mail
+here: only the limit on all connections holds for it. Stopping closes the sockets, ends connections
+that wait for the next message, and lets messages in flight finish for `relay.drain_s`.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from spamd.network.addresses import Listener
+from spamd.network.deadlines import TimeLimit
+from spamd.network.shared import Shared
+from spamd.network.sockets import BACKLOG
+
+READ_BYTES = 64 * 1024
+"""Of one connection, what is read ahead, and the longest line."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Connection:
+    """One client.
+
+    address  its IP address, "" at a UNIX socket
+    busy     a message is in hand: stopping waits for it
+    """
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    address: str
+    time_limit: TimeLimit
+    busy: bool = False
+
+
+class StreamListener:
+    """Takes connections on its sockets until it is stopped.
+
+    Args:
+        name: for the log.
+        shared: what all listeners share.
+        serve: talks to one client; what it raises is logged and ends the connection.
+        addresses: of the settings.
+        sockets: listening ones, one for each address.
+        refusal: what a client gets that is over the limits.
+
+    Attributes:
+        connections: those that are open, by their tasks.
+        draining: it is stopping.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        shared: Shared,
+        serve: Callable[[Connection], Awaitable[None]],
+        addresses: Sequence[Listener],
+        sockets: Sequence[socket.socket],
+        refusal: bytes = b"",
+    ) -> None:
+        self.name = name
+        self.connections: dict[asyncio.Task[None], Connection] = {}
+        self.draining = False
+        self._shared = shared
+        self._serve = serve
+        self._addresses = addresses
+        self._sockets = sockets
+        self._refusal = refusal
+        self._servers: list[asyncio.Server] = []
+        self._group = asyncio.TaskGroup()
+        self._keeper: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+
+    async def start(self) -> None:
+        """Listen; on return every address takes connections."""
+        ready = asyncio.Event()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep(ready), name=self.name)
+        await ready.wait()
+        for address, sock in zip(self._addresses, self._sockets, strict=True):
+            begin = asyncio.start_unix_server if address.path else asyncio.start_server
+            self._servers.append(
+                await begin(self._connected, sock=sock, limit=READ_BYTES, backlog=BACKLOG)
+            )
+
+    async def stop(self, drain_s: float | None = None) -> None:
+        """Take no more mail, finish what is in flight within `drain_s`, and end."""
+        self.draining = True
+        for server in self._servers:
+            server.close()
+        for task, connection in list(self.connections.items()):
+            if not connection.busy:
+                task.cancel()
+        if self.connections:
+            limit_s = self._shared.options.drain_s if drain_s is None else drain_s
+            _, late = await asyncio.wait(self.connections, timeout=limit_s)
+            for task in late:
+                task.cancel()
+        self._stopped.set()
+        if self._keeper is not None:
+            await self._keeper
+            self._keeper = None
+
+    async def _keep(self, ready: asyncio.Event) -> None:
+        """Hold the group that all connections run in."""
+        async with self._group:
+            ready.set()
+            await self._stopped.wait()
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = writer.get_extra_info("peername")
+        address = peer[0] if isinstance(peer, tuple) else ""
+        slot = self._shared.limiter.acquire("" if _is_here(address) else address)
+        if slot is None or self.draining:
+            if slot is not None:
+                self._shared.limiter.release(slot)
+            writer.write(self._refusal)
+            writer.close()
+            return
+        loop = asyncio.get_running_loop()
+        limit = TimeLimit(loop, self._shared.deadline_timer)
+        connection = Connection(reader=reader, writer=writer, address=address, time_limit=limit)
+        task = self._group.create_task(self._served(connection, slot))
+        self.connections[task] = connection
+        task.add_done_callback(self.connections.pop)
+
+    async def _served(self, connection: Connection, slot: str) -> None:
+        """Serve a client: the border around one connection."""
+        try:
+            await self._serve(connection)
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client went away
+        except Exception as error:  # noqa: BLE001 - one connection must not end the others
+            self._shared.observer.failed("session.failed", error, listener=self.name)
+        finally:
+            connection.time_limit.stop()
+            self._shared.limiter.release(slot)
+            connection.writer.close()
+            with suppress(OSError):
+                await connection.writer.wait_closed()
+
+
+def _is_here(address: str) -> bool:
+    """Tell whether a client is this machine."""
+    try:
+        return ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
