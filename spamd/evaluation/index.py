@@ -63,7 +63,7 @@ class LabelledMail:
                 file.seek(self.start)
                 return file.read() if self.end == WHOLE else file.read(self.end - self.start)
         except OSError as error:
-            raise ConfigError(f"{self.path} can't be read: {reason(error)}.") from error
+            raise ConfigError(f"{self.path}: {reason(error)}") from error
 
 
 def read_index(path: Path) -> tuple[LabelledMail, ...]:
@@ -75,7 +75,7 @@ def read_index(path: Path) -> tuple[LabelledMail, ...]:
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
-        raise ConfigError(f"{path} can't be read: {reason(error)}.") from error
+        raise ConfigError(f"{path}: {reason(error)}") from error
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         label, _, name = line.strip().partition(" ")
@@ -168,7 +168,7 @@ def _in_file(path: Path, label: Label) -> Iterator[LabelledMail]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path} can't be read: {reason(error)}.") from error
+        raise ConfigError(f"{path}: {reason(error)}") from error
     starts = [found.start() for found in SEPARATOR.finditer(content)]
     if not starts or starts[0]:
         yield LabelledMail(label=label, path=path)

@@ -175,12 +175,11 @@ class FeedbackOptions:
     hold_after          lessons of one person within `hold_window_s` that contradict a clear
                         verdict; further ones wait for `spamd lessons release`; 0: never
     hold_window_s       seconds in which they are counted
-    held_days           days that a held lesson waits for a review, then it is dropped: a wave that
-                        nobody looked at for a quarter is no news any more
-    seen_days           days after which it is forgotten what an account held that nobody watches
-                        any more; when it comes back its mail teaches nothing at the first poll
-    parked_days         days that a mail which was given up stands in `spamd feedback parked`: time
-                        to see it and mend what was wrong
+    held_days           days that a held lesson waits for a review (`spamd lessons held`); then it
+                        is dropped
+    seen_days           days after which the messages of an account that nobody watches any more are
+                        forgotten; when it comes back they teach nothing at the first poll
+    parked_days         days that a message which was given up stands in `spamd feedback parked`
     lease_s             seconds until another worker takes over the watchers of one that died
     spam_addresses      mail to these addresses reports the attached messages as spam
     ham_addresses       the same for ham

@@ -44,7 +44,7 @@ class DatabaseOptions:
                         file; "full": not even these, each lesson waits for the disk
     cache_mb            SQLite only: MiB of pages kept in memory while training
     refresh_s           seconds between two queries for the lessons of other processes
-    scans_days          days a scan is kept, so that a mail moved later is taught as it was scored
+    scans_days          days a scan is kept, so that one moved later is taught as it was scored
     changes_hours       hours that a process may be stopped and still catch up without reloading
     """
 

@@ -273,7 +273,7 @@ def test_f3_the_doctor_without_a_daemon_says_what_to_start(spamd: Spamd, box: Bo
     ran = spamd("doctor", "--json", *accounts(box), "--set", "relay.listen=127.0.0.1:9")
     assert ran.code == 3
     broken = [row for row in ran.json["findings"] if row["state"] == "broken"]
-    assert [row["step"] for row in broken] == ["mail in"]
+    assert [row["step"] for row in broken] == ["sending"]
     assert "start spamd serve" in broken[0]["cure"]
 
 

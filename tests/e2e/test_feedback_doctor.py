@@ -96,7 +96,7 @@ def test_a_healthy_loop_is_walked_to_its_end_and_left_as_it_was(
     wait_until(lambda: running.events("account.opened"), what="the account is watched")
     result = examined(running)
     assert [finding["step"] for finding in result.findings] == [
-        "account", "mail in", "delivery", "verdict", "database", "clock", "lesson", "effect",
+        "account", "sending", "delivery", "verdict", "database", "clock", "lesson", "effect",
         "taken back",
     ]  # fmt: skip
     assert {finding["state"] for finding in result.findings} == {"fine"}
@@ -163,7 +163,7 @@ def test_a_next_hop_that_is_down_is_found(daemon: Callable[..., Daemon]) -> None
     running.dovecot.lmtp_port = free_port()
     running.start()
     result = examined(running)
-    assert result.broken["step"] == "mail in"
+    assert result.broken["step"] == "sending"
     assert "the next hop is down" in result.broken["cure"]
 
 

@@ -54,7 +54,7 @@ class GrahamOptions:
                     seen often are more telling than those seen once; 0 is Graham's own rule (E-009)
     counting        "presence" counts messages, "occurrences" counts as Graham did
     prior           P(spam) of a message before it is read
-    word_prior      P(spam) that a token's probability is computed with; note 004 has ½
+    word_prior      P(spam) that a token's probability is computed with; ½ in Graham's formula
     kinds           kinds of tokens that are read, a sum of: 1 words, 2 pairs, 4 words of header
                     fields behind the field's name, 8 the same alone, 16 links, 32 shape,
                     64 tricks, 128 hidden words

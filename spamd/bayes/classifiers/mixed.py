@@ -54,15 +54,14 @@ class FactsOptions:
 
     smoothing         λ ≥ 0 added to each count of a discrete value; 0 maximum likelihood, 1
                       Laplace.
-    own_values        S_j is the number of values seen in that class, as note 002's program counts,
-                      instead of the number that the schema names (eq. 19 and note 000).
+    own_values        S_j, the number of values in the smoothed likelihood (docs/mathematics.md),
+                      counts those seen in that class, instead of all that the fact can have.
     prior             whether the share of each class counts; if not, all classes are equally
                       likely.
-    prior_smoothing   λ ≥ 0 added to each class's number of messages (note 000, note 002 eq. 18).
+    prior_smoothing   λ ≥ 0 added to each class's number of messages (docs/mathematics.md).
     continuous        whether the continuous facts count.
-    multivariate      one Gaussian with covariances for all continuous facts (note 002 eq. 21)
-                      instead of one for each (eq. 20): sees that facts go together, needs more
-                      mail.
+    multivariate      one Gaussian with covariances for all continuous facts instead of
+                      one for each: sees that facts go together, needs more mail.
     variance_floor    least variance of a continuous fact, in its unit squared: 0.0001 means that a
                       difference of a hundredth is never called significant. Must be > 0.
     pooled            weight of the variance over all classes, in messages, so that a class with few

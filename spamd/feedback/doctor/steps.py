@@ -1,6 +1,6 @@
 """The doctor: sends a mail through the whole loop and says at which step it breaks.
 
-    database → accounts → mail in → delivery → fields → same database → clock
+    database → accounts → sending → delivery → fields → same database → clock
              → a person moves it → lesson → probability changed → lesson taken back
 
 Each step is a `Finding`: what was seen, and if it is broken, what to do. The first broken step ends
@@ -122,7 +122,7 @@ class Doctor:
     async def _steps(self) -> AsyncIterator[Finding]:
         for mailbox in self._mailboxes if self._watched else ():
             yield await self._account(mailbox)
-        yield await self._mail_in()
+        yield await self._sending()
         found = await self._delivery()
         yield _fine("delivery", f"the mail lies in {found.folder.name} of {self._key}")
         yield self._fields(found)
@@ -163,9 +163,9 @@ class Doctor:
             )
         return _fine("account", f"{mailbox.key}: Junk is {', '.join(junk)}; watched are {names}")
 
-    async def _mail_in(self) -> Finding:
+    async def _sending(self) -> Finding:
         setup = self._setup
-        step = "mail in"
+        step = "sending"
         try:
             reply = await asyncio.to_thread(send, setup, self._with.clock.now())
         except smtplib.SMTPRecipientsRefused as error:
