@@ -3,6 +3,7 @@
 config/spamd.toml     every setting: the docstrings of the options classes, and their defaults
 docs/operations.md    the commands: how each is called, and the first line of its help; the
                       metrics: their labels and their help
+docs/listeners.md     the settings that name addresses to listen on
 docs/architecture.md  the packages: what each holds, its modules and lines
 
 In a document, a table stands between `<!-- generated: NAME -->` and `<!-- end -->`.
@@ -23,12 +24,15 @@ import typer
 from spamd.cli.commands.config import toml
 from spamd.cli.main import commands
 from spamd.observe import metrics
-from spamd.settings import Settings
+from spamd.settings import Settings, defaults
 
 ROOT = Path(__file__).parents[2]
 
 WIDTH = 98
 """Columns of config/spamd.toml."""
+
+LISTEN = re.compile(r"\.listen(_\w+)?$")
+"""Settings that name addresses to listen on."""
 
 HEADER = """\
 # All settings of spamd with their defaults, units and reasons. Delete what you don't change.
@@ -212,8 +216,34 @@ def packages_table() -> str:
     return "\n".join(["| package | what it holds | modules | lines |", "|---|---|---|---:|", *rows])
 
 
+SPOKEN: Mapping[str, str] = {
+    "relay.listen": "[SMTP](#smtp-and-lmtp); TLS by STARTTLS",
+    "relay.listen_tls": "[SMTP](#smtp-and-lmtp), TLS from the first byte",
+    "relay.listen_lmtp": "[LMTP](#smtp-and-lmtp)",
+    "milter.listen": "[milter](#milter), version 6",
+    "spamc.listen": "[SPAMC/1.5](#spamc), as SpamAssassin's daemon does",
+    "web.listen": "[HTTP](#http), as rspamd does",
+    "metrics.listen": "[HTTP](operations.md#metrics), for Prometheus and health checks",
+}
+"""What is spoken at the addresses of a setting."""
+
+
+def listen_table() -> str:
+    """Return the table of all settings that name addresses to listen on."""
+    keys = {key: value for key, value in defaults().items() if LISTEN.search(key)}
+    assert set(keys) == set(SPOKEN), set(keys) ^ set(SPOKEN)
+    rows = [f"| `{key}` | {SPOKEN[key]} | {_addresses(value)} |" for key, value in keys.items()]
+    return "\n".join(["| setting | what is spoken there | default |", "|---|---|---|", *rows])
+
+
+def _addresses(value: Any) -> str:
+    texts = [value] if isinstance(value, str) else value
+    return ", ".join(f"`{text}`" for text in texts if text) or "off"
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "commands": commands_table,
+    "listen": listen_table,
     "metrics": metrics_table,
     "packages": packages_table,
 }
@@ -233,6 +263,7 @@ def with_tables(old: str) -> str:
 FILES: Mapping[str, Callable[[str], str]] = {
     "config/spamd.toml": settings_file,
     "docs/operations.md": with_tables,
+    "docs/listeners.md": with_tables,
     "docs/architecture.md": with_tables,
 }
 """What is generated: path, and what makes its text from the text that is there."""
