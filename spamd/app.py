@@ -27,6 +27,7 @@ from spamd.extraction.extractor import Extractor
 from spamd.feedback.message_teacher import MessageTeacher
 from spamd.feedback.report_address import ReportAddress
 from spamd.jobs import Job, Once, Periodic, running
+from spamd.listeners.spamc.listener import SpamcListener
 from spamd.network.shared import Shared
 from spamd.network.sockets import unbound
 from spamd.observe.lag import LoopLag
@@ -91,6 +92,7 @@ class Application:
         read_again: Callable[[], Settings],
     ) -> None:
         self._settings = settings
+        self._sockets = sockets
         self._worker = worker
         self._read_again = read_again
         self._metrics = Metrics(settings.metrics)
@@ -193,7 +195,11 @@ class Application:
 
     def _listeners(self) -> Iterator[RunningListener]:
         """Yield all ways in."""
+        settings = self._settings
         yield self._relay
+        if settings.spamc.listeners:
+            sockets = _of_section("spamc", settings, self._sockets)
+            yield SpamcListener(self._shared, settings.spamc.listeners, sockets)
 
     def _judge(self) -> None:
         """Have mail judged and reports taken, if the store is open."""

@@ -32,6 +32,10 @@ class SharedOptions(ConnectionLimits, JudgeOptions, Protocol):
     @property
     def data_timeout_s(self) -> float: ...  # noqa: D102
     @property
+    def data_grace_s(self) -> float: ...  # noqa: D102
+    @property
+    def data_rate(self) -> float: ...  # noqa: D102
+    @property
     def drain_s(self) -> float: ...  # noqa: D102
 
 

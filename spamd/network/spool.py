@@ -227,16 +227,18 @@ class SpooledMessage:
         while block := self._file.read(BLOCK):
             yield block
 
-    async def read(self, start: int = 0) -> AsyncIterator[bytes]:
-        """Yield the bytes from `start` on, a block at a time, read by a thread."""
+    async def read(self, start: int = 0, stop: int | None = None) -> AsyncIterator[bytes]:
+        """Yield the bytes from `start` to `stop`, a block at a time, read by a thread."""
         self._must_be_written()
         if self._file is None:
-            yield self.whole()[start:]
+            yield self.whole()[start:stop]
             return
         blocks = self.blocks(start)
+        left = (self.size_bytes if stop is None else stop) - start
         loop, threads = asyncio.get_running_loop(), self._share.budget.threads
-        while block := await loop.run_in_executor(threads, next, blocks, b""):
-            yield block
+        while left > 0 and (block := await loop.run_in_executor(threads, next, blocks, b"")):
+            yield block[:left]
+            left -= len(block)
 
     def again(self) -> Iterator[bytes]:
         """Yield all bytes, by reads that disturb no other; for a thread, which may be too late."""

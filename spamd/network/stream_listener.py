@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from spamd.network.addresses import Listener
+from spamd.network.connection_limiter import network_of
 from spamd.network.deadlines import TimeLimit
 from spamd.network.shared import Shared
 from spamd.network.sockets import BACKLOG
@@ -29,12 +30,16 @@ class Connection:
     """One client.
 
     address  its IP address, "" at a UNIX socket
+    local    it came by a UNIX socket: the file's rights say who may
+    network  whose share of memory and disk it uses (`spool.Budget.share`)
     busy     a message is in hand: stopping waits for it
     """
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     address: str
+    local: bool
+    network: str
     time_limit: TimeLimit
     busy: bool = False
 
@@ -114,7 +119,11 @@ class StreamListener:
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername")
-        address = peer[0] if isinstance(peer, tuple) else ""
+        local = writer.get_extra_info("socket").family == socket.AF_UNIX
+        if not local and not isinstance(peer, tuple):
+            writer.transport.abort()  # it has gone already, so nobody knows who it was
+            return
+        address = "" if local else peer[0]
         slot = self._shared.limiter.acquire("" if _is_here(address) else address)
         if slot is None or self.draining:
             if slot is not None:
@@ -124,7 +133,14 @@ class StreamListener:
             return
         loop = asyncio.get_running_loop()
         limit = TimeLimit(loop, self._shared.deadline_timer)
-        connection = Connection(reader=reader, writer=writer, address=address, time_limit=limit)
+        connection = Connection(
+            reader=reader,
+            writer=writer,
+            address=address,
+            local=local,
+            network=network_of(slot),
+            time_limit=limit,
+        )
         task = self._group.create_task(self._served(connection, slot))
         self.connections[task] = connection
         task.add_done_callback(self.connections.pop)

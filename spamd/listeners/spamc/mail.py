@@ -1,0 +1,100 @@
+"""The mail of a request: what of it is judged, and how it is handed back with our fields on top.
+
+Line ends stay as they came, and our fields take those of the first line. Nothing is changed but the
+header section: what may pass for a field of ours goes, as by the relay.
+
+Exim puts an mbox line and the envelope in front of the mail it asks about; they are no part of it,
+for by every way in a mail has the same words and the same identity.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from spamd.errors import MessageTooLarge
+from spamd.message.spam_fields import holds_fields, render, strip_and_prepend
+from spamd.network.spool import SpooledMessage
+from spamd.report import ScanReport
+
+_PREFACE = re.compile(
+    rb"From [^\n]*\n(?=X-Envelope-(?:From|To):)"
+    rb"(?:X-Envelope-From: <([^\n]*)>\r?\n)?(?:X-Envelope-To: ([^\n]*)\n)?"
+)
+PREFACE_BYTES = 256 * 1024
+"""The lines in front name up to some thousand recipients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preface:
+    """The lines that Exim puts in front of a mail, and the envelope that they name."""
+
+    length: int = 0
+    sender: bytes = b""
+    recipients: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, start: bytes) -> "Preface":
+        """Return what stands in front of a mail that starts so."""
+        found = _PREFACE.match(start)
+        if found is None:
+            return cls()
+        names = (name.strip() for name in (found[2] or b"").split(b","))
+        return cls(
+            length=found.end(),
+            sender=found[1] or b"",
+            recipients=tuple(name for name in names if name),
+        )
+
+
+def header_of(message: SpooledMessage, limit: int) -> tuple[bytes, int]:
+    """Return the header section through the first empty line, and where the rest begins.
+
+    Of a spooled message it is read, by a thread, within the first `limit` bytes.
+
+    Raises:
+        MessageTooLarge: the header section alone is larger than `limit`.
+    """
+    text = message.first(limit) if message.spooled else message.whole()
+    if text.startswith((b"\n", b"\r\n")):
+        end = text.find(b"\n") + 1
+    else:
+        # As far as the first empty line: where the header ends before one, readers don't agree.
+        ends = [at + len(mark) for mark in (b"\n\r\n", b"\n\n") if (at := text.find(mark)) >= 0]
+        end = min(ends, default=0)
+    if not end and len(text) == message.size_bytes:
+        return text, len(text)
+    if not end:
+        end = text.rfind(b"\n") + 1 or len(text)
+        if holds_fields(text[:end]):
+            raise MessageTooLarge("the header section is larger than tokenizer.limits allows")
+    return text[:end], end
+
+
+def marked(header: bytes, report: ScanReport) -> bytes:
+    """Return a header section with our fields on top and no others that may pass for ours."""
+    first = header.find(b"\n")
+    newline = b"\r\n" if first > 0 and header[first - 1] == 13 else b"\n"
+    return strip_and_prepend(header, render(report.fields(), newline))
+
+
+def body_start(blocks: Iterable[bytes]) -> int:
+    r"""Return where clients of HEADERS take the body of their mail to begin: `\n\n`, `\r\n\r\n`.
+
+    They put it behind what they are given, so that has to end there: where the two don't agree, a
+    piece of the mail would be missing, or come twice.
+    """
+    seen, before = 0, b""
+    for block in blocks:
+        text = before + block
+        ends = [at + len(mark) for mark in (b"\r\n\r\n", b"\n\n") if (at := text.find(mark)) >= 0]
+        if ends:
+            return seen - len(before) + min(ends)
+        seen += len(block)
+        before = text[-3:]
+    return seen
+
+
+def first_bytes(message: SpooledMessage, size: int) -> bytes:
+    """Return bytes of the start, without waiting for the disk in the usual case."""
+    return b"".join(islice(message.blocks(), 1))[:size] if message.spooled else message.first(size)
