@@ -9,8 +9,8 @@ from spamd.cli.output import counted, line, show
 if TYPE_CHECKING:
     from spamd.evaluation.attack import AttackRow
     from spamd.evaluation.compare import Comparison
-    from spamd.evaluation.protocol import EvaluationResult
     from spamd.evaluation.rates import Outcomes, Rates
+    from spamd.evaluation.results import EvaluationResult, LessonCount
 
 RATES = (
     ("1-ROCA %", "roca", "{:.4f}"),
@@ -85,6 +85,8 @@ def _print_result(result: "EvaluationResult") -> None:
     _rates("", {"fused": result.rates, **result.classifier_rates()})
     if windows := result.windows():
         _rates("fused, over time", windows)
+    if result.lessons:
+        _lessons("lessons in force", result.lessons)
     bounds = result.intervals()
     line("\n95 % confidence intervals of the fused rates")
     for title, name, _form in RATES:
@@ -110,6 +112,8 @@ def _print_comparisons(compared: "Sequence[Comparison]") -> None:
             f"{one.name}: means over time, and of each classifier",
             one.windows() | one.classifiers(),
         )
+        if one.lessons():
+            _lessons(f"{one.name}: lessons in force", one.lessons())
     if len(first.results) > 1:
         line("Spread is the standard deviation from one order to the next.")
     for one in compared[1:]:
@@ -160,6 +164,17 @@ def _rates(title: str, rows: "Mapping[str, Rates]") -> None:
         [
             (name, *(form.format(getattr(found, field)) for _, field, form in RATES))
             for name, found in rows.items()
+        ],
+    )
+
+
+def _lessons(title: str, lessons: "Mapping[str, LessonCount]") -> None:
+    _table(
+        title,
+        ("source", "ham", "spam", "of these wrong"),
+        [
+            (source, f"{count.ham:,}", f"{count.spam:,}", f"{count.wrong:,}")
+            for source, count in lessons.items()
         ],
     )
 

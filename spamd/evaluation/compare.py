@@ -14,8 +14,9 @@ from statistics import fmean, stdev
 
 from spamd.bayes.model import BayesOptions
 from spamd.evaluation.material import Material, Progress, silent
-from spamd.evaluation.protocol import WINDOWS, EvaluationOptions, EvaluationResult, run
+from spamd.evaluation.protocol import EvaluationOptions, run
 from spamd.evaluation.rates import Rates
+from spamd.evaluation.results import WINDOWS, EvaluationResult, LessonCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,9 +52,22 @@ class Comparison:
         names = [name for name, _ in WINDOWS if name in found[0]]
         return {name: mean([rates[name] for rates in found]) for name in names}
 
+    def lessons(self) -> dict[str, LessonCount]:
+        """Return the lessons of each source, averaged over the orders and rounded."""
+        found = [result.lessons for result in self.results]
+        return {
+            source: LessonCount(
+                ham=round(fmean(lessons[source].ham for lessons in found)),
+                spam=round(fmean(lessons[source].spam for lessons in found)),
+                wrong=round(fmean(lessons[source].wrong for lessons in found)),
+            )
+            for source in found[0]
+        }
+
     def to_json(self) -> dict[str, object]:
         """Return the object that `evaluate --json` prints for several orders."""
-        return {
+        lessons = {source: count.to_json() for source, count in self.lessons().items()}
+        found: dict[str, object] = {
             "name": self.name,
             "orders": [result.order for result in self.results],
             "fused": self.mean.to_json(),
@@ -62,6 +76,7 @@ class Comparison:
             "windows": {name: rates.to_json() for name, rates in self.windows().items()},
             "each": [result.rates.to_json() for result in self.results],
         }
+        return found | ({"lessons": lessons} if lessons else {})
 
 
 def compare(

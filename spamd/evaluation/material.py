@@ -37,10 +37,11 @@ CHUNK = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """Samples and labels in the index's order."""
+    """Samples, labels and the domains of the senders in the index's order."""
 
     samples: tuple[Sample, ...]
     labels: tuple[Label, ...]
+    senders: tuple[str, ...]
     schema: FactSchema
 
     def __len__(self) -> int:
@@ -51,6 +52,7 @@ class Material:
         return Material(
             samples=tuple(self.samples[i] for i in order),
             labels=tuple(self.labels[i] for i in order),
+            senders=tuple(self.senders[i] for i in order),
             schema=self.schema,
         )
 
@@ -80,12 +82,16 @@ def prepare(
         ConfigError: a message can't be read.
     """
     work = partial(_sample, tokenizer=tokenizer, route=route)
-    samples = []
-    for done, sample in enumerate(spread(work, index, jobs), start=1):
+    samples, senders = [], []
+    for done, (sample, sender) in enumerate(spread(work, index, jobs), start=1):
         samples.append(sample)
+        senders.append(sender)
         progress("reading", done, len(index))
     return Material(
-        samples=tuple(samples), labels=tuple(mail.label for mail in index), schema=SCHEMA
+        samples=tuple(samples),
+        labels=tuple(mail.label for mail in index),
+        senders=tuple(senders),
+        schema=SCHEMA,
     )
 
 
@@ -107,6 +113,8 @@ def vocabulary(samples: Iterable[Sample]) -> NDArray[np.int64]:
     return np.unique(np.concatenate(pieces))
 
 
-def _sample(mail: LabelledMail, *, tokenizer: TokenizerOptions, route: bool) -> Sample:
+def _sample(mail: LabelledMail, *, tokenizer: TokenizerOptions, route: bool) -> tuple[Sample, str]:
+    """Return the sample of a message and the domain of its sender."""
     raw = mail.read()
-    return extract(raw if route else without_route(raw), tokenizer).sample
+    features = extract(raw if route else without_route(raw), tokenizer)
+    return features.sample, features.sender_domain

@@ -3,6 +3,8 @@
     online    judge a message, then learn its label, one after the other (TREC's immediate feedback)
     delayed   the label of a message arrives only after `delay` further messages
     cross     k-fold: judge each fold after learning all others
+    moves     some labels are told, then people move what is wrong (`people`); only what comes then
+              is judged
 
 Each goes the product's own way: `bayes.Model.weigh` → `bayes.decision.decide` → `bayes.learning`,
 in memory, over the samples of `message.features.extract`. A classifier's own verdict: what the
@@ -17,43 +19,22 @@ Source: G. Cormack and T. Lynam, "TREC 2005 Spam Track Overview"; accuracy.md §
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spamd.bayes.classifiers.logistic import sigmoid
-from spamd.bayes.counts import TAUGHT_TOKENS, TokenCounts
-from spamd.bayes.decision import decide
+from spamd.bayes.counts import TAUGHT_TOKENS
 from spamd.bayes.learning import Given, learn
-from spamd.bayes.model import CLASSIFIERS, BayesOptions, Model
+from spamd.bayes.model import BayesOptions
 from spamd.evaluation.index import LabelledMail, order
-from spamd.evaluation.material import Material, Progress, prepare, silent, vocabulary
-from spamd.evaluation.rates import (
-    CALLED,
-    Interval,
-    Outcomes,
-    Rates,
-    binomial_interval,
-    misclassified,
-    rates,
-    roca_interval,
-)
-from spamd.evaluation.thresholds import suggest
+from spamd.evaluation.material import Material, Progress, prepare, silent
+from spamd.evaluation.people import PeopleOptions, live
+from spamd.evaluation.results import EvaluationResult
+from spamd.evaluation.trial import Record, empty_model, teach
 from spamd.message.tokens.tokenizer import TokenizerOptions
-from spamd.sample import FactSchema, Label, Sample
-
-Floats = NDArray[np.float64]
-
-WINDOWS: tuple[tuple[str, slice], ...] = (
-    ("first 50", slice(0, 50)),
-    ("first 200", slice(0, 200)),
-    ("first 1000", slice(0, 1000)),
-    ("after 1000", slice(1000, None)),
-)
-"""Parts of a run that show the cold start and what comes after it."""
+from spamd.sample import Label
 
 
 class Protocol(StrEnum):
@@ -62,15 +43,17 @@ class Protocol(StrEnum):
     ONLINE = "online"
     DELAYED = "delayed"
     CROSS = "cross"
+    MOVES = "moves"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationOptions:
     """How an evaluation is run.
 
-    protocol       "online", "delayed" or "cross"
+    protocol       "online", "delayed", "cross" or "moves"
     seed           shuffles the order; none keeps that of the index
-    delay          messages between a message and its label, with "delayed"
+    delay          messages between a message and its label, with "delayed"; with "moves" at most
+    people         what people do, with "moves"
     folds          parts, with "cross"
     route          whether fields about date, route, list and reply are left in the mail
     wrong_labels   share of lessons that are learned with the wrong label; judged by the right one
@@ -81,6 +64,7 @@ class EvaluationOptions:
     protocol: Protocol = Protocol.ONLINE
     seed: int | None = None
     delay: int = 100
+    people: PeopleOptions = field(default_factory=PeopleOptions)
     folds: int = 10
     route: bool = True
     wrong_labels: float = 0.0
@@ -97,63 +81,6 @@ class EvaluationOptions:
             raise ValueError("wrong_labels must lie between 0 and 1")
         if self.jobs < 1 or self.taught_tokens < 1:
             raise ValueError("jobs and taught_tokens must be at least 1")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EvaluationResult:
-    """What came of a run; outcomes are in the order of the trial.
-
-    order        "index", or "seed N"
-    fused        outcomes of the product
-    classifiers  outcomes of each classifier that was on
-    """
-
-    protocol: str
-    order: str
-    fused: Outcomes
-    classifiers: Mapping[str, Outcomes]
-
-    @property
-    def rates(self) -> Rates:
-        """The rates of the product."""
-        return rates(self.fused)
-
-    def classifier_rates(self) -> dict[str, Rates]:
-        """Return the rates of each classifier."""
-        return {name: rates(outcomes) for name, outcomes in self.classifiers.items()}
-
-    def windows(self) -> dict[str, Rates]:
-        """Return the product's rates in each part of the run that isn't all or nothing of it."""
-        parts = ((name, self.fused.part(part)) for name, part in WINDOWS)
-        return {name: rates(part) for name, part in parts if 0 < len(part) < len(self.fused)}
-
-    def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
-        """Return the bounds that hold the true rate with this confidence."""
-        ham_lost, spam_passed = misclassified(self.fused)
-        spam = int(self.fused.spam.sum())
-        return {
-            "roca": roca_interval(self.fused.spam, self.fused.log_odds, confidence=confidence),
-            "ham_misclassified": binomial_interval(ham_lost, len(self.fused) - spam, confidence),
-            "spam_misclassified": binomial_interval(spam_passed, spam, confidence),
-        }
-
-    def to_json(self) -> dict[str, object]:
-        """Return the object that `evaluate --json` prints."""
-        spam = int(self.fused.spam.sum())
-        return {
-            "messages": len(self.fused),
-            "ham": len(self.fused) - spam,
-            "spam": spam,
-            "protocol": self.protocol,
-            "order": self.order,
-            "fused": self.rates.to_json(),
-            "classifiers": {
-                name: found.to_json() for name, found in self.classifier_rates().items()
-            },
-            "windows": {name: found.to_json() for name, found in self.windows().items()},
-            "intervals": {name: found.to_json() for name, found in self.intervals().items()},
-            "thresholds": [found.to_json() for found in suggest(self.fused)],
-        }
 
 
 def evaluate(
@@ -180,6 +107,9 @@ def run(
 ) -> EvaluationResult:
     """Run the protocol over mail that was read already."""
     arranged = material.arranged(order(len(material), options.seed))
+    name = "index" if options.seed is None else f"seed {options.seed}"
+    if options.protocol is Protocol.MOVES:
+        return _moves(arranged, name, options, bayes, progress)
     taught = mislabelled(arranged.labels, options.wrong_labels, options.seed or 0)
     match options.protocol:
         case Protocol.ONLINE:
@@ -188,7 +118,6 @@ def run(
             record = _delayed(arranged, taught, options.delay, options, bayes, progress)
         case _:
             record = _cross(arranged, taught, options, bayes, progress)
-    name = "index" if options.seed is None else f"seed {options.seed}"
     return record.result(options.protocol, name, arranged)
 
 
@@ -209,30 +138,6 @@ def transfer(
     return record.result("transfer", "index", unseen)
 
 
-def empty_model(
-    samples: Sequence[Sample], schema: FactSchema, bayes: BayesOptions, taught_tokens: int
-) -> Model:
-    """Return an untaught model that has a row for every token of these samples."""
-    model = Model.empty(schema, bayes)
-    model.taught_tokens = taught_tokens
-    ids = vocabulary(samples)
-    model.tokens.merge(ids, TokenCounts.zeros(len(ids)))
-    return model
-
-
-def teach(
-    model: Model,
-    lessons: Iterable[tuple[Sample, Label]],
-    total: int,
-    progress: Progress = silent,
-) -> None:
-    """Teach the model these lessons in order, and let the fusion look at all of them."""
-    for done, (sample, label) in enumerate(lessons, start=1):
-        learn(model, [Given(sample=sample, label=label)], proof=False)
-        progress("learning", done, total)
-    model.refit()
-
-
 def mislabelled(labels: Sequence[Label], share: float, seed: int) -> tuple[Label, ...]:
     """Return the labels with this share of them, drawn at random, turned round."""
     wrong = np.random.default_rng([seed, 0x6C6162]).random(len(labels)) < share
@@ -242,44 +147,27 @@ def mislabelled(labels: Sequence[Label], share: float, seed: int) -> tuple[Label
     )
 
 
-class Record:
-    """What the product (column 0) and each classifier said, message by message.
-
-    log_odds  float64[messages, 1 + classifiers]
-    called    int8[messages, 1 + classifiers], index into `CALLED`
-    """
-
-    def __init__(self, size: int, bayes: BayesOptions) -> None:
-        self._classifiers = [
-            i for i, name in enumerate(CLASSIFIERS) if name in bayes.fusion.classifiers
-        ]
-        self._decision = bayes.decision
-        self.log_odds = np.zeros((size, 1 + len(self._classifiers)))
-        self.called = np.zeros((size, 1 + len(self._classifiers)), dtype=np.int8)
-
-    def judge(self, place: int, model: Model, sample: Sample) -> None:
-        """Judge a message by what the model has learned so far."""
-        evidence = model.weigh(sample)
-        row = [evidence.log_odds, *evidence.scores[self._classifiers]]
-        self.log_odds[place] = row
-        for column, log_odds in enumerate(row):
-            decision = decide(sigmoid(float(log_odds)), model.totals, self._decision)
-            self.called[place, column] = CALLED.index(decision.verdict)
-
-    def result(self, protocol: str, order_name: str, material: Material) -> EvaluationResult:
-        """Return everything recorded."""
-        spam = material.spam
-        fused, *classifiers = (
-            Outcomes(spam=spam, log_odds=self.log_odds[:, i], called=self.called[:, i])
-            for i in range(self.log_odds.shape[1])
-        )
-        names = [CLASSIFIERS[i] for i in self._classifiers]
-        return EvaluationResult(
-            protocol=protocol,
-            order=order_name,
-            fused=fused,
-            classifiers=dict(zip(names, classifiers, strict=True)),
-        )
+def _moves(
+    material: Material,
+    name: str,
+    options: EvaluationOptions,
+    bayes: BayesOptions,
+    progress: Progress,
+) -> EvaluationResult:
+    """Run the protocol over mail whose labels are told for a while."""
+    people = options.people
+    person = live(
+        material,
+        people,
+        bayes,
+        delay=options.delay,
+        taught_tokens=options.taught_tokens,
+        seed=options.seed,
+        progress=progress,
+    )
+    return person.record.result(
+        options.protocol, name, material, lessons=person.lessons(), start=people.taught
+    )
 
 
 def _delayed(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spamd.bayes.model import BayesOptions
 from spamd.evaluation.material import spread
-from spamd.evaluation.protocol import Record, empty_model, teach
+from spamd.evaluation.trial import Record, empty_model, teach
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
 from spamd.message.tokens.tokenizer import TokenizerOptions

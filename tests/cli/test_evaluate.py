@@ -42,6 +42,20 @@ def test_evaluate_takes_two_places_instead_of_an_index(spamd: Spamd) -> None:
     assert spamd("evaluate", *arguments, "--json").json["messages"] == 24
 
 
+def test_evaluate_lives_with_people_who_move_and_keep_mail(spamd: Spamd, home: Path) -> None:
+    moves = ("evaluate", index(home), "--protocol", "moves", "--taught", "6", "--delay", "3")
+    people = ("--corrects", "1", "--slips", "0", "--unsure-moved", "0.5")
+    found = spamd(*moves, *people, "--json").json
+    several = spamd(*moves, "--no-kept", "--seed", "1", "--seed", "2")
+
+    assert (found["messages"], found["protocol"]) == (18, "moves")
+    assert list(found["lessons"]) == ["told", "move", "kept"]
+    told = found["lessons"]["told"]
+    assert told["ham"] + told["spam"] == 6
+    assert "\nlessons in force" in spamd(*moves).out
+    assert "as set: lessons in force" in several.out
+
+
 def test_evaluate_draws_the_curves(spamd: Spamd, home: Path) -> None:
     spamd("evaluate", index(home), "--plot", "curves.svg")
 
@@ -64,6 +78,8 @@ def test_evaluate_draws_the_curves(spamd: Spamd, home: Path) -> None:
         (("index", "--plot", "missing/curves.svg"), 3),
         (("index", "--seed", "first"), 64),
         (("index", "--without", "vowels"), 64),
+        (("index", "--protocol", "moves", "--corrects", "1.5"), 64),
+        (("index", "--protocol", "moves"), 3),
         (("index", "--compare", "graham.wrods=3"), 78),
         (("index", "--unseen", "missing"), 3),
     ],

@@ -12,7 +12,8 @@ import pytest
 from spamd.bayes.model import BayesOptions
 from spamd.evaluation.attack import AttackOptions, attack
 from spamd.evaluation.index import read_index
-from spamd.evaluation.protocol import EvaluationOptions, EvaluationResult, evaluate
+from spamd.evaluation.protocol import EvaluationOptions, evaluate
+from spamd.evaluation.results import EvaluationResult
 from spamd.message.tokens.tokenizer import TokenizerOptions
 
 BOGOFILTER_MODERN = 0.249

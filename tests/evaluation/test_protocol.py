@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from spamd.evaluation.index import order
 from spamd.evaluation.material import Material, prepare, vocabulary
 from spamd.evaluation.protocol import (
     EvaluationOptions,
-    EvaluationResult,
     Protocol,
     evaluate,
     mislabelled,
@@ -28,6 +28,9 @@ from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 from tests.evaluation.agreed import RATES
 from tests.evaluation.mails import mailbox
+
+if TYPE_CHECKING:
+    from spamd.evaluation.results import EvaluationResult
 
 
 @pytest.fixture(scope="module")

@@ -50,15 +50,45 @@ def evaluate(
         list[Path] | None, typer.Option(metavar="PATH", help="Ham to judge, instead of INDEX.")
     ] = None,
     protocol: Annotated[
-        Literal["online", "delayed", "cross"],
+        Literal["online", "delayed", "cross", "moves"],
         typer.Option(
             help="online: judge, then learn, one after the other; delayed: learn some messages"
-            " later; cross: k-fold."
+            " later; cross: k-fold; moves: learn some messages, then only what people move or keep."
         ),
     ] = "online",
     delay: Annotated[
-        int, typer.Option(metavar="N", help="Messages until a label arrives, with delayed.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Messages until a label arrives, with delayed; with moves at most, and until what"
+            " lies in the inbox counts as kept.",
+        ),
     ] = 100,
+    taught: Annotated[
+        int,
+        typer.Option(metavar="N", help="With moves: messages learned with their labels at first."),
+    ] = 200,
+    corrects: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="With moves: share of the errors that people move to where they belong, of those"
+            " that they read (nine of ten).",
+        ),
+    ] = 0.7,
+    unsure_moved: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="With moves: share of the unsure spam that people move to Junk."
+        ),
+    ] = 1.0,
+    slips: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="With moves: share of the moves that take a message along that lay right.",
+        ),
+    ] = 0.01,
     folds: Annotated[int, typer.Option(metavar="N", help="Parts, with cross.")] = 10,
     seeds: Annotated[
         list[str] | None,
@@ -98,6 +128,13 @@ def evaluate(
         ),
     ] = None,
     *,
+    kept: Annotated[
+        bool,
+        typer.Option(
+            "--kept/--no-kept",
+            help="With moves: teach as ham some of what people read and keep.",
+        ),
+    ] = True,
     attack: Annotated[
         bool,
         typer.Option(
@@ -118,6 +155,7 @@ def evaluate(
     are from the share of spam found at them. "errors" counts ham called spam and spam called ham.
     """
     from spamd.evaluation.index import gather, read_index
+    from spamd.evaluation.people import PeopleOptions
     from spamd.evaluation.plots import picture
     from spamd.evaluation.protocol import EvaluationOptions, Protocol
 
@@ -137,6 +175,13 @@ def evaluate(
             protocol=Protocol(protocol),
             seed=orders[0],
             delay=delay,
+            people=PeopleOptions(
+                taught=taught,
+                corrects=corrects,
+                unsure_moved=unsure_moved,
+                slips=slips,
+                kept=kept,
+            ),
             folds=folds,
             route="route" not in (without or ()),
         )
@@ -218,9 +263,11 @@ def _attacked(wish: Wish, told: "Progress") -> rates.Report:
 def _measured(wish: Wish, told: "Progress", *, several: bool) -> rates.Report:
     from spamd.evaluation.compare import compare
     from spamd.evaluation.material import prepare
-    from spamd.evaluation.protocol import run, transfer
+    from spamd.evaluation.protocol import Protocol, run, transfer
 
-    options = wish.options
+    options, told_first = wish.options, wish.options.people.taught
+    if options.protocol is Protocol.MOVES and told_first >= len(wish.mail):
+        raise SpamdError(f"--taught {told_first}: there are only {len(wish.mail)} messages")
     material = {
         tokenizer: prepare(wish.mail, tokenizer, route=options.route, progress=told)
         for _, tokenizer in wish.settings.values()
