@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from spamd import sources
 from spamd.errors import ConfigError
-from spamd.settings import Settings, check, load, sources
+from spamd.settings import Settings, check, load
 from spamd.settings.keys import masked
 from spamd.wording import HIDDEN
 from tests.rights import closed, needs_root, nobody
@@ -168,7 +169,7 @@ def test_j12_the_file_of_the_installation_comes_before_that_of_the_current_folde
     (tmp_path / "config/spamd.toml").write_text("[relay]\nworkers = 2\n")
     system = tmp_path / "system.toml"
     system.write_text("[relay]\nworkers = 3\n")
-    monkeypatch.setattr(sources, "SYSTEM_FILE", system)
+    monkeypatch.setattr(sources, "SYSTEM_FILE", str(system))
 
     found = load(environ={})
 
@@ -190,7 +191,7 @@ def test_f9_a_system_file_that_may_not_be_looked_for_is_an_error_not_the_default
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = closed(tmp_path) / "spamd.toml"
-    monkeypatch.setattr(sources, "SYSTEM_FILE", file)
+    monkeypatch.setattr(sources, "SYSTEM_FILE", str(file))
 
     with nobody(), pytest.raises(ConfigError, match=f"{file}: the settings file can't be read"):
         load(environ={})

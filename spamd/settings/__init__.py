@@ -30,6 +30,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from spamd import sources
 from spamd.bayes.classifiers.confidence import ConfidenceOptions
 from spamd.bayes.classifiers.dependence import DependenceOptions
 from spamd.bayes.classifiers.fisher import FisherOptions
@@ -49,8 +50,8 @@ from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.network.addresses import Listener
 from spamd.observe.options import LogOptions, MetricsOptions
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
-from spamd.settings import faults, keys, sources
-from spamd.settings.sources import Layer
+from spamd.settings import faults, keys
+from spamd.settings.layers import Layer, of_file, of_texts
 from spamd.storage.options import Ages, DatabaseOptions
 from spamd.training import TrainingOptions
 
@@ -226,7 +227,8 @@ def _read(
 ) -> tuple[Configuration, list[str]]:
     environ = os.environ if environ is None else environ
     known = defaults()
-    file = sources.settings_file(config, environ)
+    found_file = sources.settings_file(None if config is None else str(config), environ)
+    file = None if found_file is None else Path(found_file)
     layers: list[Layer] = []
     wrong: list[str] = []
     texts = (
@@ -235,8 +237,8 @@ def _read(
         sources.variables(environ),
         sources.secret_files(environ),
     )
-    readers = [partial(sources.of_texts, each) for each in texts]
-    for source in (*readers, partial(sources.of_file, file)):
+    readers = [partial(of_texts, each) for each in texts]
+    for source in (*readers, partial(of_file, file)):
         try:
             layers.append(source(known))
         except ConfigError as error:

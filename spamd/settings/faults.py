@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import ErrorDetails
 
 from spamd.settings.keys import masked, unknown
-from spamd.settings.sources import Layer
+from spamd.settings.layers import Layer
 from spamd.wording import masked_urls
 
 WANTED = {
