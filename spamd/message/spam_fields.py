@@ -21,15 +21,13 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from spamd.message.header_top import header_end, may_be_forged, mbox_line_end, prepended
+
 _WINDOW_BYTES = 64 * 1024  # searched at a time: 3 ms
 
 CARRIER = b"X-Front:"
 """The field that indented lines in front of the header section continue once we stand there."""
 
-_NO_SIGNS = b"".join(bytes([code]) for code in range(256) if not 32 < code < 127)
-"""Octets that no field name may hold (RFC 5322 §2.2), but for the colon."""
-
-_LOWER = bytes(range(256)).lower()
 _NO_NAME = rb"(?>(?:[^!-~\r\n]|\r?\n[ \t])*)"  # inside a name: folded, too
 _FORGED = re.compile(
     rb"(?<![^\r\n])[^!-~\r\n]*+" + _NO_NAME.join([bytes([c]) for c in b"x-spam-"]), re.IGNORECASE
@@ -82,25 +80,17 @@ def strip_and_prepend(head: bytes, block: bytes) -> bytes:
     A message without any field gets an empty line behind the block: else a body that begins with
     white space would continue our last field, and one that looks like a field be taken for one.
     """
-    end = _header_end(head)
-    mbox_line = _MBOX_LINE.match(head, 0, end)
-    top = 0 if mbox_line is None else mbox_line.end()
-    forged = b"x-spam-" in head[:end].translate(_LOWER, _NO_SIGNS)
-    if not forged and (top == end or _START.match(head, top)):
-        return head[:top] + block + head[top:]  # the usual case: nothing to strip
+    if (usual := prepended(head, block)) is not None:
+        return usual
+    end = header_end(head)
+    top = mbox_line_end(head, end)
+    if not may_be_forged(head[:end]) and (top == end or _START.match(head, top)):
+        return head[:top] + block + head[top:]
     if block and top < end and not holds_fields(head[:end]):
         return head[:top] + block + (b"\r\n" if block.endswith(b"\r\n") else b"\n") + head[top:]
     if block and head[top : top + 1] in (b" ", b"\t"):
         block += CARRIER + (b"\r\n" if block.endswith(b"\r\n") else b"\n")
     return b"".join([head[:top], block, _without_ours(head, top, end), head[end:]])
-
-
-def _header_end(head: bytes) -> int:
-    """Return where the first empty line begins, `len(head)` if there is none."""
-    if head.startswith((b"\n", b"\r\n")):
-        return 0
-    ends = [at + 1 for mark in (b"\n\r\n", b"\n\n") if (at := head.find(mark)) >= 0]
-    return min(ends, default=len(head))
 
 
 def _without_ours(head: bytes, start: int, end: int) -> bytes:

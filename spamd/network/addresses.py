@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from spamd.network.address_text import split_address
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
@@ -30,15 +32,8 @@ def parse_listener(
     Raises:
         ValueError: it is none; the text names the key.
     """
-    if unix and text.startswith("unix:"):
-        path = text.removeprefix("unix:")
-        if not path.startswith("/"):
-            raise ValueError(f"{key}: {text!r} needs an absolute path")
-        return Listener(key=key, path=path, tls=tls, lmtp=lmtp)
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535 or not host:
-        raise ValueError(f'{key}: {text!r} is no "host:port"')
-    return Listener(key=key, host=host.strip("[]"), port=int(port), tls=tls, lmtp=lmtp)
+    path, host, port = split_address(text, key=key, unix=unix)
+    return Listener(key=key, host=host, port=port, path=path, tls=tls, lmtp=lmtp)
 
 
 def parse_listeners(texts: tuple[str, ...], *, key: str) -> tuple[Listener, ...]:
