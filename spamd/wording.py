@@ -1,4 +1,4 @@
-"""What messages have in common: why something failed in words, and secrets hidden.
+"""What messages have in common: why something failed in words, strangers' text, secrets hidden.
 
 URLs may hold a password before their host or in their query:
 
@@ -9,6 +9,7 @@ than too little.
 """
 
 import re
+import unicodedata
 from errno import errorcode
 from os import strerror
 
@@ -31,6 +32,10 @@ TLS_REASONS = {
     "WRONG_VERSION_NUMBER": "the other side does not speak TLS there",
 }
 """OpenSSL's names of what people meet with."""
+
+
+UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Control and format characters (CR, LF, ESC, text direction), surrogates, line separators."""
 
 
 def masked_urls(text: str) -> str:
@@ -60,3 +65,21 @@ def reason(error: BaseException) -> str:
             return error.strerror or str(error)
         case _:
             return str(error)
+
+
+def printable(text: str, limit: int = 500) -> str:
+    r"""Return text with each character that could steer a terminal as its escape (`\x1b`)."""
+    if text.isascii() and text.isprintable() and len(text) <= limit:
+        return text
+    shown = "".join(
+        char.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(char) in UNPRINTABLE
+        else char
+        for char in text[:limit]
+    )
+    return shown + "…" if len(text) > limit else shown
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 message", "1,234 messages"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

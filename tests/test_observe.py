@@ -19,9 +19,9 @@ from spamd.message.features import extract
 from spamd.observe.log import LogObserver, queue_id
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions, MetricsOptions, host_and_port
-from spamd.observe.text import printable
 from spamd.report import ScanReport
 from spamd.sample import Label
+from spamd.wording import printable
 from tests.fakes import FakeClock
 
 MAIL = b"From: Ann <ann@secret.example>\nTo: bob@secret.example\nSubject: Topsecret\n\nGoldfinger\n"

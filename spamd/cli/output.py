@@ -139,11 +139,6 @@ def _no_stage(_stage: str, _done: int, _total: int) -> None:
     """Stand in for progress bars."""
 
 
-def counted(number: int, noun: str) -> str:
-    """Return "1 message", "1,234 messages"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 class QuietObserver:
     """Tells nobody: the command's own output says all there is to say."""
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spamd.cli.output import counted, line, show
+from spamd.cli.output import line, show
+from spamd.wording import counted
 
 if TYPE_CHECKING:
     from spamd.evaluation.attack import AttackRow

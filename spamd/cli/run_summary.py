@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from spamd.cli.exits import Exit
 from spamd.cli.output import fault, line
-from spamd.observe.text import printable
+from spamd.wording import printable
 
 if TYPE_CHECKING:
     from spamd.feedback.run_summary import RunSummary

@@ -26,10 +26,10 @@ from spamd.errors import AccountError, NextHopRefused, SpamdError
 from spamd.feedback.ports import AccountState, Held
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions
-from spamd.observe.text import printable
 from spamd.ports import Clock
 from spamd.report import ScanReport
 from spamd.sample import Label
+from spamd.wording import printable
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spamd.cli.explanation import TRICKS as TRICK_NAMES
+from spamd.explanation import TRICKS as TRICK_NAMES
 from tests.cli.conftest import Spamd, made_up
 
 

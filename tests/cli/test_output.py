@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.table import Table
 
-from spamd.cli.output import ENCODING_FAULTS, counted, progress, show, stages
+from spamd.cli.output import ENCODING_FAULTS, progress, show, stages
+from spamd.wording import counted
 
 
 class Screen(io.StringIO):

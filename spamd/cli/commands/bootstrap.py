@@ -14,7 +14,7 @@ from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.output import QuietObserver, fault, json_line, line, progress, show
 from spamd.cli.run_summary import print_summary, summary_exit, summary_json
 from spamd.cli.session import Session, awaited, session
-from spamd.observe.text import printable
+from spamd.wording import printable
 
 if TYPE_CHECKING:
     from spamd.feedback.bootstrap import Bootstrap, BootstrapOptions, Plan

@@ -9,8 +9,9 @@ import typer
 from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import counted, fault, json_line, line
+from spamd.cli.output import fault, json_line, line
 from spamd.cli.session import session
+from spamd.wording import counted
 
 if TYPE_CHECKING:
     from spamd.settings import Configuration

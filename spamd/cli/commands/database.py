@@ -14,11 +14,10 @@ from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.mail.files import STDIN
-from spamd.cli.output import counted, fault, json_line, line, note
+from spamd.cli.output import fault, json_line, line, note
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import SpamdError
-from spamd.observe.text import printable
-from spamd.wording import masked_urls, reason
+from spamd.wording import counted, masked_urls, printable, reason
 
 if TYPE_CHECKING:
     from spamd.storage.engine import Database

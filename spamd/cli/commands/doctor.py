@@ -15,7 +15,7 @@ from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import QuietObserver, json_line, line
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError, TemporaryError
-from spamd.observe.text import printable
+from spamd.wording import printable
 
 if TYPE_CHECKING:
     from spamd.feedback.doctor.mailboxes import DoctorMailbox

@@ -11,7 +11,7 @@ from spamd.cli.output import QuietObserver, json_line, line
 from spamd.cli.run_summary import print_summary, summary_exit, summary_json
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError
-from spamd.observe.text import printable
+from spamd.wording import printable
 
 if TYPE_CHECKING:
     from spamd.feedback.ports import Parked

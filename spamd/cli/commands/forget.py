@@ -12,10 +12,10 @@ from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
-from spamd.cli.output import counted, fault, json_line, line
+from spamd.cli.output import fault, json_line, line
 from spamd.cli.session import Session, awaited, session
 from spamd.cli.targets import Targets, digests_of, refuse_terminal, targets
-from spamd.observe.text import printable
+from spamd.wording import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ from spamd import resources
 from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit
 from spamd.cli.help import Grouped, Plain
-from spamd.cli.output import counted, fault, json_line, line
+from spamd.cli.output import fault, json_line, line
 from spamd.cli.run_summary import print_summary, summary_json
 from spamd.cli.session import Session, awaited, session
-from spamd.observe.text import printable
+from spamd.wording import counted, printable
 
 if TYPE_CHECKING:
     from spamd.feedback.ports import Held

@@ -17,7 +17,7 @@ from spamd.cli.targets import Targets, named, refuse_terminal, remembered, targe
 from spamd.clock import WallClock
 from spamd.errors import SpamdError
 from spamd.loading import loading
-from spamd.observe.text import printable
+from spamd.wording import printable
 
 if TYPE_CHECKING:
     from spamd.message.features import Features

@@ -10,9 +10,9 @@ from spamd import resources
 from spamd.cli.advice import advices
 from spamd.cli.arguments import JsonOption
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
-from spamd.cli.output import counted, json_line, line, show
+from spamd.cli.output import json_line, line, show
 from spamd.cli.session import Session, awaited, session
-from spamd.observe.text import printable
+from spamd.wording import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,11 +15,11 @@ from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
-from spamd.cli.output import counted, fault, json_line, line, progress
+from spamd.cli.output import fault, json_line, line, progress
 from spamd.cli.session import Session, awaited, session
 from spamd.cli.targets import Targets, actor, refuse_terminal, remembered, targets
 from spamd.errors import TemporaryError
-from spamd.observe.text import printable
+from spamd.wording import counted, printable
 
 if TYPE_CHECKING:
     from spamd.bayes.counts import Totals
