@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from spamd.bayes.evidence import Explanation
 from spamd.message.envelope import Envelope
 from spamd.report import ScanReport
 from spamd.sample import Label
@@ -76,6 +77,12 @@ class Inspector(Protocol):
 
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""
+
+    def explain(self, report: ScanReport, clues: int) -> Explanation | None:
+        """Return why the message was judged as it was, with so many clues for each classifier.
+
+        The counts are those of now. None for a message that was not judged.
+        """
 
 
 class Taught(StrEnum):

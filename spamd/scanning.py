@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from spamd.bayes.decision import Action, DecisionOptions, Verdict, decide, thresholds
+from spamd.bayes.evidence import Explanation, explain
 from spamd.bayes.model import CLASSIFIERS, Model
 from spamd.errors import Overloaded
 from spamd.extraction.extractor import Extractor
@@ -123,6 +124,10 @@ class Scanner:
             features=features,
         )
 
+    def explain(self, features: Features, clues: int) -> Explanation:
+        """Return why features are judged as they are, with so many clues for each classifier."""
+        return explain(self._model(), features.sample, clues)
+
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""
         return ScanReport(
@@ -210,6 +215,11 @@ class ScanningInspector:
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""
         return self._scanner.unscanned(reason, size_bytes)
+
+    def explain(self, report: ScanReport, clues: int) -> Explanation | None:
+        """Return why the message was judged as it was, None for one that was not."""
+        features = report.features
+        return None if features is None else self._scanner.explain(features, clues)
 
 
 async def _whole(features: Features, rest: Callable[[], bytes]) -> Features:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from spamd.bayes.evidence import Explanation
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.report_address import reported_as
 from spamd.message.envelope import Envelope
@@ -154,6 +155,10 @@ class NoVerdicts:
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""
         return self._scanner.unscanned(reason, size_bytes)
+
+    def explain(self, report: ScanReport, clues: int) -> Explanation | None:  # noqa: ARG002 - the port
+        """Return nothing: no message was judged."""
+        return None
 
     def label_for(self, recipient: bytes) -> Label | None:
         """Return what mail to this address will teach."""

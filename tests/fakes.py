@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from spamd.bayes.decision import Action, Verdict
+from spamd.bayes.evidence import Explanation
 from spamd.feedback.ports import AccountState, Held
 from spamd.message.envelope import Envelope
 from spamd.ports import Taught
@@ -93,6 +94,9 @@ class FakeInspector:
             Verdict.UNSCANNED, probability=None, reason=reason, size_bytes=size_bytes
         )
 
+    def explain(self, report: ScanReport, clues: int) -> Explanation | None:
+        return None
+
 
 class NoTeacher:
     """Learns nothing (`ports.MessageTeacher`)."""
@@ -102,6 +106,31 @@ class NoTeacher:
 
     async def forget(self, content: bytes) -> Taught:
         raise NotImplementedError
+
+
+@dataclass
+class FakeTeacher:
+    """Answers as it is told and remembers what it was given (`ports.MessageTeacher`).
+
+    fault   raised instead
+    """
+
+    answer: Taught = Taught.LEARNED
+    fault: BaseException | None = None
+    learned: list[tuple[bytes, Label, str, str]] = field(default_factory=list)
+    forgotten: list[bytes] = field(default_factory=list)
+
+    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
+        if self.fault is not None:
+            raise self.fault
+        self.learned.append((content, label, source, actor))
+        return self.answer
+
+    async def forget(self, content: bytes) -> Taught:
+        if self.fault is not None:
+            raise self.fault
+        self.forgotten.append(content)
+        return self.answer
 
 
 @dataclass

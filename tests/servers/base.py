@@ -52,6 +52,7 @@ _FILES = {
     "sieve": [Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")],
     "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
     "chromium": [Path("/usr/bin/chromium")],
+    "spamassassin": [Path("/usr/sbin/spamd"), Path("/usr/bin/spamc")],
     "cyrus": [CYRUS_ROOT / "usr/sbin/cyrmaster"],
     "gmime": [  # read by Debian's Python, in a process of its own
         next(Path("/usr/lib").glob(f"*/{_TYPELIB}"), Path("/usr/lib") / _TYPELIB),
@@ -85,7 +86,7 @@ def missing(name: str) -> str | None:  # noqa: PLR0911 - one for each name
             return _no_namespaces()
         case "python3-venv":
             return _no_python()
-        case "sieve" | "dovecot" | "cyrus" | "gmime" | "chromium":
+        case "sieve" | "dovecot" | "cyrus" | "gmime" | "chromium" | "spamassassin":
             return _absent(_FILES[name])
         case "postgresql":
             if postgresql_programs() is None:

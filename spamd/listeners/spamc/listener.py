@@ -11,18 +11,23 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from spamd.bayes.decision import Verdict
 from spamd.errors import DeadlineExceeded, MessageTooLarge, TemporaryError
+from spamd.explanation import CLUES, as_text
 from spamd.listeners.spamc.mail import (
     PREFACE_BYTES,
     Preface,
     body_start,
+    client_of,
     first_bytes,
     header_of,
     marked,
 )
-from spamd.listeners.spamc.reply import PONG, opening
+from spamd.listeners.spamc.reply import PONG, opening, told
 from spamd.listeners.spamc.request import Code, Head, Refused, RequestReader, Verb
-from spamd.message.envelope import Client, Envelope
+from spamd.listeners.spamc.teaching import Teaching
+from spamd.listeners.symbols import symbols
+from spamd.message.envelope import Envelope
 from spamd.message.identity import rest_of
 from spamd.network.addresses import Listener
 from spamd.network.judge import start_of
@@ -55,6 +60,7 @@ class SpamcListener:
         self, shared: Shared, addresses: Sequence[Listener], sockets: Sequence[socket.socket]
     ) -> None:
         self._shared = shared
+        self._teaching = Teaching(shared)
         self._listener = StreamListener(
             "spamc", shared, self._serve, addresses, sockets, refusal=FULL.line
         )
@@ -75,13 +81,8 @@ class SpamcListener:
         try:
             try:
                 head = await self._head(connection, request, message)
-                if head.verb not in {*Verb} - {
-                    Verb.SYMBOLS,
-                    Verb.REPORT,
-                    Verb.REPORT_IFSPAM,
-                    Verb.TELL,
-                }:
-                    raise Refused(Code.UNAVAILABLE, f"{head.verb} is not built yet")  # noqa: TRY301
+                if head.verb is Verb.TELL:
+                    self._teaching.require(connection)
                 connection.busy = head.has_mail
                 await self._body(connection, request, message)
                 await self._answer(connection, request, message, head)
@@ -157,6 +158,11 @@ class SpamcListener:
                 connection.writer.write(PONG)
             case Verb.SKIP:
                 pass
+            case Verb.TELL:
+                await self._nothing_more(connection, request)
+                preface = await preface_of(message)
+                taught = await self._teaching.tell(connection, head, message, preface.length)
+                connection.writer.write(told(taught))
             case _:
                 await self._judged(connection, request, message, head)
 
@@ -169,22 +175,44 @@ class SpamcListener:
     ) -> None:
         """Judge the mail and answer."""
         shared = self._shared
-        start = await read_of(message, lambda: first_bytes(message, PREFACE_BYTES))
-        preface = Preface.of(start)
+        preface = await preface_of(message)
         limit = shared.judge.reads_bytes
         report = await shared.judge.report(
             lambda: start_of(message, limit, bytes)[preface.length :],
             message.size_bytes - preface.length,
-            _envelope(preface, connection.address),
+            Envelope(
+                sender=preface.sender,
+                recipients=preface.recipients,
+                client=client_of(connection.address),
+            ),
             lambda: rest_of(message.again()),
             connection.time_limit,
         )
         await self._nothing_more(connection, request)
         try:
-            await self._send(connection, message, head, report)
+            if head.verb in {Verb.PROCESS, Verb.HEADERS}:
+                await self._send_mail(connection, message, head, report)
+            else:
+                text = self._text(head, report)
+                connection.writer.write(opening(head, report, len(text)) + text)
         finally:
             recipients = len(preface.recipients)
             shared.scanned(report, listener="spamc", reply=b"0", recipients=recipients)
+
+    def _text(self, head: Head, report: ScanReport) -> bytes:
+        """Return what the reply holds of a mail that is not handed back."""
+        spam = report.verdict is Verdict.SPAM
+        match head.verb:
+            case Verb.SYMBOLS:
+                end = "" if head.version >= (1, 3) else "\r\n"
+                return (",".join(symbols(report)) + end).encode()
+            case Verb.REPORT | Verb.REPORT_IFSPAM if spam or head.verb is Verb.REPORT:
+                found = self._shared.judge.inspector.explain(report, CLUES)
+                if found is None or report.features is None:
+                    return f"{report.verdict}\n  {report.reason}\n".encode()
+                return as_text(found, report.features).encode()
+            case _:
+                return b""
 
     async def _nothing_more(self, connection: Connection, request: RequestReader) -> None:
         """See that the mail was as long as announced: what has come meanwhile is part of it."""
@@ -197,13 +225,10 @@ class SpamcListener:
             for _ in request.feed(data) if data else ():
                 pass
 
-    async def _send(
+    async def _send_mail(
         self, connection: Connection, message: SpooledMessage, head: Head, report: ScanReport
     ) -> None:
-        """Write the reply."""
-        if head.verb not in {Verb.PROCESS, Verb.HEADERS}:
-            connection.writer.write(opening(head, report, 0))
-            return
+        """Hand the mail back, or its header section."""
         limit = self._shared.judge.reads_bytes
         header, start = await read_of(message, lambda: header_of(message, limit))
         if len(header) <= LARGE_HEADER_BYTES:
@@ -232,6 +257,11 @@ class SpamcListener:
             pass
 
 
+async def preface_of(message: SpooledMessage) -> Preface:
+    """Return what stands in front of the mail in a message."""
+    return Preface.of(await read_of(message, lambda: first_bytes(message, PREFACE_BYTES)))
+
+
 async def read_of(message: SpooledMessage, read: Callable[[], Found]) -> Found:
     """Return what `read` finds in a message; of a spooled one a thread reads it."""
     return await asyncio.to_thread(read) if message.spooled else read()
@@ -251,10 +281,3 @@ def refusal_of(error: Exception) -> Refused:
 def _too_slow(seconds: float) -> Refused:
     text = f"({seconds:.0f} second socket timeout reading input from client)"
     return Refused(Code.TIMEOUT, text)
-
-
-def _envelope(preface: Preface, address: str) -> Envelope:
-    client = Client(
-        address=address, port=0, helo="", name="", tls=False, login=None, protocol="SPAMC"
-    )
-    return Envelope(sender=preface.sender, recipients=preface.recipients, client=client)

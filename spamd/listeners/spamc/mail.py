@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from spamd.errors import MessageTooLarge
+from spamd.message.envelope import Client
 from spamd.message.spam_fields import holds_fields, render, strip_and_prepend
 from spamd.network.spool import SpooledMessage
 from spamd.report import ScanReport
@@ -93,6 +94,13 @@ def body_start(blocks: Iterable[bytes]) -> int:
         seen += len(block)
         before = text[-3:]
     return seen
+
+
+def client_of(address: str) -> Client:
+    """Return who asks: of the client of the mail itself the protocol says nothing."""
+    return Client(
+        address=address, port=0, helo="", name="", tls=False, login=None, protocol="SPAMC"
+    )
 
 
 def first_bytes(message: SpooledMessage, size: int) -> bytes:

@@ -1,11 +1,17 @@
 """Requests and what comes back, with a judge that says what it is told."""
 
 import asyncio
+import os
+import pwd
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.fakes import HAM, SPAM, FakeInspector
+from spamd.errors import DeadlineExceeded, Overloaded, StorageUnavailable
+from spamd.ports import Taught
+from spamd.sample import Label
+from tests.fakes import HAM, SPAM, FakeInspector, FakeTeacher, NoTeacher
 from tests.listeners.spamc.clients import MAIL, request, running, split
 from tests.waiting import until
 
@@ -76,3 +82,111 @@ async def test_a_client_that_goes_in_the_middle_gets_no_verdict(header: str) -> 
         reply = await here.ask(f"CHECK SPAMC/1.5\r\n{header}".encode())
     assert reply == b"SPAMD/1.0 76 Bad header line: (EOF during headers)\r\n"
     assert not here.observer.scans
+
+
+async def test_symbols_are_one_list_and_older_clients_read_a_line_end() -> None:
+    report = replace(SPAM, scores={"graham": 3.0, "facts": -1.0, "grams": 0.0})
+    names = b"SPAMD_SPAM,BAYES_99,BAYES_999,SPAMD_GRAHAM_SPAM,SPAMD_FACTS_HAM"
+    async with running(FakeInspector(report)) as here:
+        lines, body = split(await here.ask(request("SYMBOLS")))
+        old = await here.ask(request("SYMBOLS", version="1.2"))
+    assert lines[1:] == [b"Content-length: %d" % len(names), b"Spam: True ; 9.7 / 5.0"]
+    assert body == names
+    assert old == b"SPAMD/1.1 0 EX_OK\r\nSpam: True ; 9.7 / 5.0\r\n\r\n" + names + b"\r\n"
+
+
+async def test_a_report_says_why_and_one_that_is_wanted_of_spam_only_is_empty_for_ham() -> None:
+    async with running(FakeInspector(SPAM)) as here:
+        assert split(await here.ask(request("REPORT")))[1] == b"spam\n  as told\n"
+        lines, body = split(await here.ask(request("REPORT_IFSPAM")))
+        assert (lines[2], body) == (b"Spam: Yes ; 9.7 / 5.0", b"spam\n  as told\n")
+    async with running(FakeInspector(HAM)) as here:
+        lines, body = split(await here.ask(request("REPORT_IFSPAM")))
+        assert (lines[2], body) == (b"Spam: No ; -1.8 / 5.0", b"")
+        assert split(await here.ask(request("REPORT")))[1] == b"ham\n  as told\n"
+
+
+SPAM_SET = ("Message-class: spam", "Set: local")
+HAM_SET = ("Message-class: ham", "Set: local", "Remove: remote")
+
+
+@pytest.mark.parametrize(
+    ("headers", "answer", "done"),
+    [
+        (SPAM_SET, Taught.LEARNED, b"DidSet: local\r\n"),
+        (SPAM_SET, Taught.HELD, b"DidSet: local\r\n"),
+        (SPAM_SET, Taught.KNOWN, b""),
+        (HAM_SET, Taught.LEARNED, b"DidSet: local\r\n"),
+        (("Remove: local",), Taught.FORGOTTEN, b"DidRemove: local\r\n"),
+        (("Remove: local",), Taught.UNKNOWN, b""),
+        (("Set: remote",), Taught.LEARNED, b""),
+    ],
+)
+async def test_what_is_told_is_done_and_the_reply_says_what_changed(
+    headers: tuple[str, ...], answer: Taught, done: bytes
+) -> None:
+    teacher = FakeTeacher(answer)
+    async with running(teacher=teacher, report_networks=("127.0.0.0/8",)) as here:
+        reply = await here.ask(request("TELL", headers=headers))
+    assert reply == b"SPAMD/1.1 0 EX_OK\r\n" + done + b"\r\n\r\n"
+    label = Label.SPAM if headers is SPAM_SET else Label.HAM
+    assert teacher.learned == [(MAIL, label, "spamc", "127.0.0.1")] * (len(headers) > 1)
+    assert teacher.forgotten == [MAIL] * (headers == ("Remove: local",))
+    assert not here.observer.scans
+
+
+async def test_nobody_teaches_who_may_not_report_and_the_line_says_so() -> None:
+    teacher = FakeTeacher()
+    async with running(teacher=teacher, report_networks=("192.0.2.0/24",)) as here:
+        reply = await here.ask(request("TELL", headers=SPAM_SET))
+    assert reply.startswith(b"SPAMD/1.0 69 Service Unavailable: TELL commands are not enabled")
+    assert not teacher.learned
+
+
+async def test_whoever_may_open_the_socket_may_teach_and_is_known_by_the_account(
+    tmp_path: Path,
+) -> None:
+    teacher = FakeTeacher()
+    async with running(teacher=teacher, address=f"unix:{tmp_path}/s") as here:
+        await here.ask(request("TELL", headers=("User: root2", *SPAM_SET)))
+    assert [actor for *_, actor in teacher.learned] == [pwd.getpwuid(os.getuid()).pw_name]
+
+
+async def test_a_large_mail_is_taught_whole() -> None:
+    teacher, mail = FakeTeacher(), MAIL + b"line\r\n" * 300_000
+    async with running(
+        teacher=teacher, report_networks=("127.0.0.0/8",), spool_above_bytes=1000
+    ) as here:
+        await here.ask(request("TELL", mail, SPAM_SET))
+    assert [content for content, *_ in teacher.learned] == [mail]
+
+
+FAULTS = (StorageUnavailable("secret"), Overloaded("secret"), DeadlineExceeded("secret"))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_what_can_not_be_taught_now_is_to_be_tried_again(fault: Exception) -> None:
+    async with running(teacher=FakeTeacher(fault=fault), report_networks=("127.0.0.0/8",)) as here:
+        reply = await here.ask(request("TELL", headers=SPAM_SET))
+    assert reply == b"SPAMD/1.0 75 Temporary Failure: please try again later\r\n"
+
+
+async def test_a_mail_that_can_not_be_judged_goes_on_unscanned_or_is_to_be_tried_again() -> None:
+    async with running(FakeInspector(fault=ZeroDivisionError("secret"))) as here:
+        reply = await here.ask(request("PROCESS"))
+        assert b"\r\nSpam: False ; 0.0 / 5.0\r\n" in reply
+        assert reply.endswith(MAIL)
+        symbols = await here.ask(request("SYMBOLS"))
+        assert symbols.endswith(b"\r\n\r\nSPAMD_UNSCANNED")
+        report = await here.ask(request("REPORT"))
+        assert report.endswith(b"unscanned\n  not scanned: internal fault, see the log\n")
+    async with running(FakeInspector(fault=ZeroDivisionError()), on_fault="defer") as here:
+        reply = await here.ask(request("PROCESS"))
+        assert reply == b"SPAMD/1.0 75 Temporary Failure: please try again later\r\n"
+
+
+async def test_a_fault_of_ours_is_told_to_the_log_and_not_to_the_client() -> None:
+    async with running(teacher=NoTeacher(), report_networks=("127.0.0.0/8",)) as here:
+        reply = await here.ask(request("TELL", headers=SPAM_SET))
+    assert reply == b"SPAMD/1.0 70 Internal Error: please try again later\r\n"
+    assert [event for event, _ in here.observer.faults] == ["session.failed"]
