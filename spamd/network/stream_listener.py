@@ -11,7 +11,6 @@ that wait for the next message, and lets messages in flight finish for `relay.dr
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -23,6 +22,10 @@ from spamd.network.sockets import BACKLOG
 
 READ_BYTES = 64 * 1024
 """Of one connection, what is read ahead, and the longest line."""
+
+
+CANCELLED_CLOSE_S = 1.0
+"""So long the last reply may take on a connection that is ended by us or by a fault."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,18 +150,32 @@ class StreamListener:
 
     async def _served(self, connection: Connection, slot: str) -> None:
         """Serve a client: the border around one connection."""
+        closing_s = CANCELLED_CLOSE_S
         try:
             await self._serve(connection)
+            closing_s = self._shared.options.data_timeout_s
         except (OSError, asyncio.IncompleteReadError):
             pass  # the client went away
         except Exception as error:  # noqa: BLE001 - one connection must not end the others
             self._shared.observer.failed("session.failed", error, listener=self.name)
         finally:
             connection.time_limit.stop()
-            self._shared.limiter.release(slot)
-            connection.writer.close()
-            with suppress(OSError):
-                await connection.writer.wait_closed()
+            try:
+                await _closed(connection.writer, closing_s)
+            finally:
+                self._shared.limiter.release(slot)
+
+
+async def _closed(writer: asyncio.StreamWriter, within_s: float) -> None:
+    """Close a connection; a client that does not read what it was sent is cut off in the end."""
+    writer.close()
+    try:
+        async with asyncio.timeout(within_s):
+            await writer.wait_closed()
+    except (OSError, TimeoutError):
+        pass
+    finally:
+        writer.transport.abort()
 
 
 def _is_here(address: str) -> bool:

@@ -116,3 +116,25 @@ async def test_a_fault_ends_its_connection_only_and_is_told() -> None:
         assert await reader.read() == b""
         assert await other.readline() == b"hello\n"
     assert [name for name, _ in observer.faults] == ["session.failed"]
+
+
+async def test_a_client_that_reads_nothing_is_cut_off_in_the_end() -> None:
+    async def serve(connection: Connection) -> None:
+        connection.writer.write(b"x" * 10_000_000)
+
+    async with listening(serve, data_timeout_s=0.2) as (listener, connect, observer):
+        await connect()
+        await until(lambda: not listener.connections)
+        assert not observer.faults
+
+
+async def test_the_end_does_not_wait_for_a_client_that_reads_nothing() -> None:
+    async def serve(connection: Connection) -> None:
+        connection.busy = True
+        connection.writer.write(b"x" * 10_000_000)
+
+    async with listening(serve, data_timeout_s=1000) as (listener, connect, _):
+        await connect()
+        await until(lambda: bool(listener.connections))
+        async with asyncio.timeout(30):
+            await listener.stop(0.1)

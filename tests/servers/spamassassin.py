@@ -41,7 +41,7 @@ class SpamAssassin(Server):
             shutil.copy(path, site)
         (site / "local.cf").write_text(
             f"bayes_path {home}/bayes\ndns_available no\nskip_rbl_checks 1\n"
-            "use_razor2 0\nuse_pyzor 0\nbayes_min_spam_num 5\nbayes_min_ham_num 5\n"
+            "report_safe 0\nuse_razor2 0\nuse_pyzor 0\nbayes_min_spam_num 5\nbayes_min_ham_num 5\n"
         )
 
     def command(self) -> list[str]:

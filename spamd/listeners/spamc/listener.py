@@ -8,7 +8,7 @@ or HEADERS ever holds less than the whole mail, or its whole header section.
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from spamd.bayes.decision import Verdict
@@ -64,6 +64,11 @@ class SpamcListener:
         self._listener = StreamListener(
             "spamc", shared, self._serve, addresses, sockets, refusal=FULL.line
         )
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """Return those that are open."""
+        return self._listener.connections.values()
 
     async def start(self) -> None:
         """Listen; on return every address takes connections."""
@@ -241,8 +246,11 @@ class SpamcListener:
         connection.writer.write(opening(head, report, len(top) + stop - start) + top)
         async for block in message.read(start, stop):
             connection.writer.write(block)
-            with connection.time_limit.of(self._shared.options.data_timeout_s):
-                await connection.writer.drain()
+            try:
+                with connection.time_limit.of(self._shared.options.data_timeout_s):
+                    await connection.writer.drain()
+            except DeadlineExceeded:  # nothing may be said any more: half of the reply is out
+                raise ConnectionAbortedError("the client does not read") from None
 
     async def _linger(self, connection: Connection) -> None:
         """Let a client send what nobody reads, so that it comes to read our line."""

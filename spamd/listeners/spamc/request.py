@@ -167,7 +167,7 @@ class RequestReader:
         if head is None:
             raise Refused(Code.PROTOCOL, "(EOF during headers)")
         if not self.complete and head.length is not None:
-            raise Refused(Code.PROTOCOL, _mismatch(head.length, self._received))
+            raise Refused(Code.PROTOCOL, _mismatch(head.length, str(self._received)))
         self.complete = True
 
     def _take_line(self) -> None:
@@ -205,7 +205,7 @@ class RequestReader:
             return
         left = head.length - self._received
         if _SPACE.fullmatch(data, left) is None and left < len(data):
-            raise Refused(Code.PROTOCOL, _mismatch(head.length, self._received + len(data)))
+            raise Refused(Code.PROTOCOL, _mismatch(head.length, "more"))
         piece = data[:left]
         if not piece:
             return
@@ -234,7 +234,7 @@ def first_line(line: bytes) -> Head:
     """
     found = _FIRST.fullmatch(line)
     if found is None or found[1].decode() not in Verb.__members__:
-        raise Refused(Code.PROTOCOL, _CONTROL.sub(b"?", line[:80]).decode("latin_1"))
+        raise Refused(Code.PROTOCOL, _shown(line))
     return Head(verb=Verb[found[1].decode()], version=(int(found[2]), int(found[3])))
 
 
@@ -266,7 +266,7 @@ def _user(head: Head, value: bytes) -> None:
 
 def _compress(head: Head, value: bytes) -> None:
     if value.lower() != b"zlib":
-        raise Refused(Code.PROTOCOL, "(compression type not supported)")
+        raise Refused(Code.PROTOCOL, f"(compression type not supported: {_shown(value)})")
     head.compressed = True
 
 
@@ -319,12 +319,17 @@ def too_large(limit_bytes: int) -> Refused:
     return Refused(Code.TOO_LARGE, f"the message is larger than {limit_bytes} bytes")
 
 
+def _shown(data: bytes) -> str:
+    """Return the start of what a client sent, without what could make a line of its own."""
+    return _CONTROL.sub(b"?", data[:80]).decode("latin_1")
+
+
 def _places(value: bytes) -> frozenset[str]:
     lower = value.lower()
     return frozenset(place for place in ("local", "remote") if place.encode() in lower)
 
 
-def _mismatch(expected: int, got: int) -> str:
+def _mismatch(expected: int, got: str) -> str:
     return f"(Content-Length mismatch: Expected {expected} bytes, got {got} bytes)"
 
 
