@@ -17,11 +17,16 @@ REQUIRED = 5.0
 _BELOW = REQUIRED - 0.1
 
 
+def points(probability: float, required: float) -> float:
+    """Return the score of a probability where `required` is the border, rounded to a tenth."""
+    return round(REQUIRED + log_odds(probability) - log_odds(required), 1)
+
+
 def score(report: ScanReport) -> float:
     """Return the score of a message, rounded to a tenth."""
     if report.probability is None:
         return 0.0
-    shifted = round(REQUIRED + log_odds(report.probability) - log_odds(report.required), 1)
+    shifted = points(report.probability, report.required)
     if report.verdict is Verdict.SPAM:
         return max(shifted, REQUIRED)
     return min(shifted, _BELOW)

@@ -93,6 +93,21 @@ def strip_and_prepend(head: bytes, block: bytes) -> bytes:
     return b"".join([head[:top], block, _without_ours(head, top, end), head[end:]])
 
 
+def forged_names(head: bytes) -> list[str]:
+    """Return the names of fields that `strip_and_prepend` removes, each once, as they are spelled.
+
+    `head` is as there. A name that no other program could name is left out.
+    """
+    end = header_end(head)
+    if not may_be_forged(head[:end]):
+        return []
+    names = (
+        head[first : head.find(b":", first, last)].strip().decode("latin_1")
+        for first, last in _forged(head, mbox_line_end(head, end), end)
+    )
+    return list(dict.fromkeys(name for name in names if _NAME.fullmatch(name)))
+
+
 def _without_ours(head: bytes, start: int, end: int) -> bytes:
     """Return a piece of the header section without what may pass for one of our fields."""
     kept: list[bytes] = []

@@ -92,6 +92,14 @@ class ConnectionLimiter:
         return address
 
 
+def is_here(address: str) -> bool:
+    """Tell whether a client is this machine."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
 def _connections_possible() -> int:
     """Return how many sessions the limit on open files allows."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

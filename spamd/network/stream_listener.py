@@ -12,10 +12,9 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 from spamd.network.addresses import Listener
-from spamd.network.connection_limiter import network_of
+from spamd.network.connection_limiter import is_here, network_of
 from spamd.network.deadlines import TimeLimit
 from spamd.network.shared import Shared
 from spamd.network.sockets import BACKLOG
@@ -127,7 +126,7 @@ class StreamListener:
             writer.transport.abort()  # it has gone already, so nobody knows who it was
             return
         address = "" if local else peer[0]
-        slot = self._shared.limiter.acquire("" if _is_here(address) else address)
+        slot = self._shared.limiter.acquire("" if is_here(address) else address)
         if slot is None or self.draining:
             if slot is not None:
                 self._shared.limiter.release(slot)
@@ -176,11 +175,3 @@ async def _closed(writer: asyncio.StreamWriter, within_s: float) -> None:
         pass
     finally:
         writer.transport.abort()
-
-
-def _is_here(address: str) -> bool:
-    """Tell whether a client is this machine."""
-    try:
-        return ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
