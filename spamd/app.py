@@ -17,9 +17,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from math import nan
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from spamd import resources
+from spamd.bayes.decision import thresholds
 from spamd.bayes.model import Model
 from spamd.clock import WallClock
 from spamd.errors import ConfigError, StorageUnavailable
@@ -42,6 +43,9 @@ from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.maintenance.expiry import expire
 from spamd.storage.store import Store
 from spamd.store_opening import NoVerdicts, StoreOpening
+
+if TYPE_CHECKING:
+    from spamd.listeners.web.server import HttpListener
 
 WRITE_SCANS_S = 1.0
 """Between two writes of the scans that were noted: a person can't move a mail much sooner."""
@@ -113,6 +117,7 @@ class Application:
             report_handler=no_verdicts,
             sockets=_of_section("relay", settings, sockets),
         )
+        self._web = self._http_listener() if settings.web.listeners else None
         self._feedback_changed = asyncio.Event()
         resources.extract(settings)(FIRST)
 
@@ -200,6 +205,20 @@ class Application:
         if settings.spamc.listeners:
             sockets = _of_section("spamc", settings, self._sockets)
             yield SpamcListener(self._shared, settings.spamc.listeners, sockets)
+        if self._web is not None:
+            yield self._web
+
+    def _http_listener(self) -> "HttpListener":
+        from spamd.listeners.web.server import HttpListener  # noqa: PLC0415 - it takes 0.1 s
+
+        settings = self._settings
+        return HttpListener(
+            settings.web,
+            self._shared,
+            _of_section("web", settings, self._sockets),
+            bounds=thresholds(settings.decision),
+            taught=self._messages,
+        )
 
     def _judge(self) -> None:
         """Have mail judged and reports taken, if the store is open."""
@@ -253,6 +272,8 @@ class Application:
         """
         wanted, now = self._read_again(), self._settings
         self._relay.reload_tls()
+        if self._web is not None:
+            self._web.reload()
         changed = [
             name for name in Settings.model_fields if getattr(wanted, name) != getattr(now, name)
         ]

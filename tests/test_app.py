@@ -1,7 +1,10 @@
 """One process of the daemon: what it starts, in which order, and how it ends."""
 
 import asyncio
+import json
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +19,7 @@ from spamd.jobs import running
 from spamd.network.sockets import open_sockets
 from spamd.resources import open_store
 from spamd.settings import Settings, load
+from tests.cli.conftest import made_up
 from tests.fakes import FakeObserver
 from tests.relay.peers import Talk
 
@@ -129,3 +133,41 @@ async def test_a_listener_that_does_not_open_ends_what_was_started(tmp_path: Pat
                 pytest.fail("it has begun")
     assert asyncio.all_tasks() == before
     assert not (tmp_path / "spamd.db-wal").exists()  # the store is closed
+
+
+async def test_a_mail_by_http_is_judged_and_a_lesson_changes_the_next_verdict(
+    tmp_path: Path,
+) -> None:
+    settings = settings_in(
+        tmp_path,
+        f"web.listen=unix:{tmp_path}/web",
+        "decision.minimum_ham=1",
+        "decision.minimum_spam=1",
+    )
+    (sockets,) = open_sockets(settings.listeners, 1)
+    async with served(settings, sockets):
+
+        async def post(path: str, mail: bytes) -> dict[str, object]:
+            reader, writer = await asyncio.open_unix_connection(f"{tmp_path}/web")
+            head = f"POST {path} HTTP/1.0\r\nContent-Length: {len(mail)}\r\n\r\n"
+            writer.write(head.encode() + mail)
+            raw = await reader.read()
+            writer.close()
+            answer: dict[str, object] = json.loads(raw.partition(b"\r\n\r\n")[2])
+            return answer
+
+        for number in range(10):
+            assert await post("/learnham", made_up("ham", number)) == {"success": True}
+        before = await post("/checkv2", made_up("spam", 11))
+        for number in range(10):
+            assert await post("/learnspam", made_up("spam", number)) == {"success": True}
+        after = await post("/checkv2", made_up("spam", 11))
+    assert (before["action"], after["action"]) == ("no action", "add header")
+
+
+def test_a_start_without_the_http_listener_does_not_load_its_server() -> None:
+    code = "import sys, spamd.app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "spamd.app" in loaded
+    assert not loaded & {"starlette", "uvicorn", "httptools"}

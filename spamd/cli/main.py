@@ -44,6 +44,7 @@ COMMANDS = (
     ("evaluate", "evaluate.evaluate", JUDGE),
     ("status", "status.status", KEEP),
     ("doctor", "doctor.doctor", KEEP),
+    ("password", "password.password", KEEP),
 )
 """Name, module and function, heading in the help page."""
 

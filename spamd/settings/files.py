@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spamd.errors import ConfigError
+from spamd.listeners.web.passwords import password_of
 from spamd.relay.inbound.context import server_tls_context
 from spamd.relay.outbound.router import client_tls_context
 from spamd.relay.urls import Scheme, parse_next_hop
@@ -52,6 +53,10 @@ def faults(settings: "Settings") -> Iterator[Fault]:
             look_at_file(settings.database.path)
         except ConfigError as error:
             yield "database.url", str(error).removeprefix("database.url: ")
+    try:
+        password_of(settings.web)
+    except ConfigError as error:
+        yield "web.password_file", str(error).removeprefix("web.password_file: ")
     for number, account in enumerate(settings.feedback.accounts):
         for name, text in _account(account):
             yield f"feedback.accounts.{number}.{name}", text

@@ -17,6 +17,7 @@ next_hop.maildir_create = false
 next_hop.tls = "required"
 next_hop.tls_ca_file = "FOLDER/empty"
 database.url = "sqlite:///FOLDER/nowhere/spamd.db"
+web.password_file = "FOLDER/empty"
 log.levle = "info"
 graham.words = 0
 
@@ -46,6 +47,7 @@ spamd: FILE: tls.certificate: FOLDER/mx.pem: No such file or directory
 spamd: FILE: next_hop.tls_ca_file: FOLDER/empty: the file holds no certificate
 spamd: FILE: next_hop.url: there is no folder FOLDER/mail; create it
 spamd: FILE: database.url: FOLDER/nowhere/spamd.db: there is no folder FOLDER/nowhere; create it
+spamd: FILE: web.password_file: FOLDER/empty: holds no line that "spamd password" wrote
 spamd: FILE: feedback.accounts.0.password_file: FOLDER/no.password: No such file or directory
 spamd: FILE: feedback.accounts.0.users_file: FOLDER/empty holds no user
 spamd: FILE: feedback.accounts.0.ca_file: FOLDER/empty: the file holds no certificate

@@ -1,0 +1,169 @@
+"""A listener with a fake judge, and what clients send to it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from spamd.listeners.web.options import WebOptions
+from spamd.listeners.web.server import HttpListener
+from spamd.network.shared import Shared
+from spamd.network.sockets import open_sockets
+from spamd.ports import Clock, Taught
+from spamd.relay.options import RelayOptions
+from spamd.sample import Label
+from tests.fakes import FakeClock, FakeInspector, FakeObserver
+
+MAIL = b"From: a@x.test\r\nMessage-ID: <1@x.test>\r\nSubject: hello\r\n\r\nbody\r\n"
+
+BOUNDS = {"accept": 0.0, "unsure": 0.3, "tag": 0.9, "reject": 0.999}
+"""From which probability on each choice is taken, where `fakes.fake_report` has 0.9 as border."""
+
+
+@dataclass
+class FakeTeacher:
+    """Answers as it is told and remembers what it was told."""
+
+    answer: Taught = Taught.LEARNED
+    fault: Exception | None = None
+    lessons: list[tuple[bytes, Label, str, str]] = field(default_factory=list)
+
+    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
+        if self.fault is not None:
+            raise self.fault
+        self.lessons.append((content, label, source, actor))
+        return self.answer
+
+    async def forget(self, content: bytes) -> Taught:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer of ours, taken apart by hand: no library smooths it."""
+
+    status: int
+    phrase: str
+    fields: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(kw_only=True)
+class Running:
+    """A listener that runs; `address` is where."""
+
+    address: tuple[str, int] | str
+    inspector: FakeInspector
+    teacher: FakeTeacher
+    observer: FakeObserver
+    shared: Shared
+    listener: HttpListener
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self.address, str):
+            return await asyncio.open_unix_connection(self.address)
+        return await asyncio.open_connection(*self.address)
+
+    async def ask(self, *pieces: bytes, ends: bool = False) -> bytes:
+        """Send pieces one after the other and return all that comes back until the end."""
+        reader, writer = await self.connect()
+        try:
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+            if ends:
+                writer.write_eof()
+            return await reader.read()
+        finally:
+            writer.close()
+
+    async def get(self, path: str, fields: Iterable[str] = ()) -> Answer:
+        """Send a request without a body and return its answer."""
+        (answer,) = answers(await self.ask(request(path, None, fields, method="GET")))
+        return answer
+
+    async def post(self, path: str, body: bytes = MAIL, fields: Iterable[str] = ()) -> Answer:
+        """Send a request with a body and return its answer."""
+        (answer,) = answers(await self.ask(request(path, body, fields)))
+        return answer
+
+
+@asynccontextmanager
+async def running(
+    inspector: FakeInspector | None = None,
+    address: str = "127.0.0.1:0",
+    password_file: str = "",
+    clock: Clock | None = None,
+    teacher: FakeTeacher | None = None,
+    **options: Any,
+) -> AsyncIterator[Running]:
+    """Run a listener."""
+    inspector, teacher = inspector or FakeInspector(), teacher or FakeTeacher()
+    observer = FakeObserver()
+    shared = Shared.of(RelayOptions(**options), inspector, teacher, observer, clock or FakeClock())
+    web = WebOptions(listen=(address,), password_file=password_file)
+    (sockets,) = open_sockets(web.listeners, 1)
+    listener = HttpListener(web, shared, sockets, bounds=BOUNDS, taught=lambda _: 7)
+    await listener.start()
+    try:
+        yield Running(
+            address=sockets[0].getsockname(),
+            inspector=inspector,
+            teacher=teacher,
+            observer=observer,
+            shared=shared,
+            listener=listener,
+        )
+    finally:
+        await listener.stop()
+        shared.close()
+
+
+def request(
+    path: str,
+    body: bytes | None = MAIL,
+    fields: Iterable[str] = (),
+    *,
+    method: str = "POST",
+    last: bool = True,
+) -> bytes:
+    """Return a request; the last one of a connection says so."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: filter.test", *fields]
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    if last:
+        lines.append("Connection: close")
+    return "\r\n".join([*lines, "", ""]).encode("latin_1") + (body or b"")
+
+
+def chunked(path: str, pieces: Iterable[bytes], fields: Iterable[str] = ()) -> bytes:
+    """Return a request whose body comes in chunks."""
+    head = request(path, None, [*fields, "Transfer-Encoding: chunked"])
+    body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece)
+    return head + body + b"0\r\n\r\n"
+
+
+def answers(raw: bytes) -> list[Answer]:
+    """Return the answers that stand one behind the other, each with the length it says."""
+    found = []
+    while raw:
+        head, _, rest = raw.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin_1").split("\r\n")
+        version, status, phrase = first.split(" ", 2)
+        assert version == "HTTP/1.1", first
+        if status == "100":
+            raw = rest
+            continue
+        fields = dict(line.lower().split(": ", 1) for line in lines)
+        length = int(fields["content-length"])
+        assert len(rest) >= length, raw
+        found.append(Answer(status=int(status), phrase=phrase, fields=fields, body=rest[:length]))
+        raw = rest[length:]
+    return found
