@@ -28,6 +28,7 @@ from spamd.extraction.extractor import Extractor
 from spamd.feedback.message_teacher import MessageTeacher
 from spamd.feedback.report_address import ReportAddress
 from spamd.jobs import Job, Once, Periodic, running
+from spamd.listeners.milter.listener import Milter
 from spamd.listeners.spamc.listener import SpamcListener
 from spamd.network.shared import Shared
 from spamd.network.sockets import unbound
@@ -202,6 +203,9 @@ class Application:
         """Yield all ways in."""
         settings = self._settings
         yield self._relay
+        if settings.milter.listeners:
+            sockets = _of_section("milter", settings, self._sockets)
+            yield Milter(settings.milter, self._shared, sockets)
         if settings.spamc.listeners:
             sockets = _of_section("spamc", settings, self._sockets)
             yield SpamcListener(self._shared, settings.spamc.listeners, sockets)

@@ -40,6 +40,11 @@ CYRUS_ROOT = Path("/usr/local/lib/cyrus-for-tests")
 REQUIREMENT_NEEDS = "needs "
 """How the reason of such a skip begins; the closing summary of a run looks for it."""
 
+SENDMAIL_ROOT = Path("/usr/local/lib/sendmail-for-tests")
+"""The folder below which `.ci/install-packages` unpacks Sendmail."""
+
+SENDMAIL = SENDMAIL_ROOT / "usr/libexec/sendmail/sendmail"
+
 LOG_TAIL_LINES = 40
 
 
@@ -50,6 +55,7 @@ class ServerError(Exception):
 _TYPELIB = "girepository-1.0/GMime-3.0.typelib"
 _FILES = {
     "sieve": [Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")],
+    "miltertest": [Path("/usr/bin/miltertest")],
     "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
     "chromium": [Path("/usr/bin/chromium")],
     "spamassassin": [Path("/usr/sbin/spamd"), Path("/usr/bin/spamc")],
@@ -80,13 +86,14 @@ def missing(name: str) -> str | None:  # noqa: PLR0911 - one for each name
             return "Postfix's master runs as root only" if os.geteuid() else _absent([master])
         case "smtp-sink":  # comes with Postfix and runs as anybody
             return _absent([Path("/usr/sbin/smtp-sink"), Path("/usr/sbin/smtp-source")])
-        case "exim":
-            return "Exim is started as root only" if os.geteuid() else _absent([exim_program()])
+        case "exim" | "sendmail":
+            program = exim_program() if name == "exim" else SENDMAIL
+            return f"{name} is started as root only" if os.geteuid() else _absent([program])
         case "netns":
             return _no_namespaces()
         case "python3-venv":
             return _no_python()
-        case "sieve" | "dovecot" | "cyrus" | "gmime" | "chromium" | "spamassassin":
+        case _ if name in _FILES:
             return _absent(_FILES[name])
         case "postgresql":
             if postgresql_programs() is None:

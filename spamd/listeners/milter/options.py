@@ -7,12 +7,15 @@ from spamd.network.addresses import Listener, parse_listeners
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MilterOptions:
-    """Where servers that speak milter connect.
+    """Where servers that speak milter connect, and what becomes of spam there.
 
-    listen   addresses, "host:port", "[v6]:port" or "unix:/path"; empty: off
+    listen       addresses, "host:port", "[v6]:port" or "unix:/path"; empty: off
+    quarantine   what would be rejected is put into the mail server's quarantine (Postfix: the
+                 hold queue) instead; rejected where the server offers none
     """
 
     listen: tuple[str, ...] = ()
+    quarantine: bool = False
 
     def __post_init__(self) -> None:
         _ = self.listeners  # each is an address

@@ -1,0 +1,285 @@
+"""One connection of a mail server: the messages of one client after another, each judged.
+
+    O                  negotiation, once
+    C H …              a client comes and greets; K: the next one, on the same connection
+    M R R … L … N B …  a message; A drops it, at any time and as often as the server likes
+    E                  all of it has come: judged and answered
+    Q                  the end
+
+Before a command may come its macros (D). What was negotiated to be silent is not answered. The
+server waits for us at the end of a body, and at each piece of it as long as it can be told to skip
+what remains.
+
+A mail server is silent while its own client sends a message, maybe for an hour: we wait as long as
+libmilter does. Only a packet that has begun must come in `relay.data_timeout_s`.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from spamd.errors import DeadlineExceeded, Overloaded, RemoteProtocolError
+from spamd.listeners.milter.answer import Answer, answer_to, answer_to_fault, needs_logging
+from spamd.listeners.milter.client import Introduction, path
+from spamd.listeners.milter.content import Content
+from spamd.listeners.milter.negotiation import SILENT, Agreement
+from spamd.listeners.milter.options import MilterOptions
+from spamd.listeners.milter.packets import CONTINUE, LONGEST, PROGRESS, SKIP, PacketReader
+from spamd.network.connection_limiter import network_of
+from spamd.network.deadlines import Deadline
+from spamd.network.shared import Shared
+from spamd.network.stream_listener import READ_BYTES, Connection
+from spamd.report import ScanReport
+
+IDLE_S = 7210.0
+"""Wait for the next packet; libmilter's default (`smfi_settimeout`)."""
+
+PROGRESS_S = 5.0
+"""Between two signs of life while a message is judged; Sendmail waits 10 s for one."""
+
+PACKETS_A_TURN = 32
+"""Packets of one connection before others have their turn: half a usual message, 0.2 ms."""
+
+
+class Mail:
+    """A message that is on its way to us."""
+
+    def __init__(self, sender: bytes, content: Content) -> None:
+        self.sender = sender
+        self.recipients: list[bytes] = []
+        self.content = content
+        self._left = LONGEST
+
+    def recipient(self, address: bytes) -> None:
+        """Take a recipient."""
+        self._left -= len(address) + 1
+        if self._left < 0:
+            self.content.refuse(Overloaded("too many recipients"))
+        else:
+            self.recipients.append(address)
+
+
+class Session:
+    """The dialogue with one mail server, over one connection.
+
+    Args:
+        connection: to it.
+        shared: what all listeners share.
+        options: of this listener.
+        draining: tells whether the daemon stops.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        shared: Shared,
+        options: MilterOptions,
+        draining: Callable[[], bool],
+    ) -> None:
+        self._connection = connection
+        self._shared = shared
+        self._options = options
+        self._draining = draining
+        self._loop = asyncio.get_running_loop()
+        self._packets = PacketReader()
+        self._taken = 0
+        self._reserved = 0
+        self._begun = 0.0  # when the first octet of a packet came
+        self._agreement: Agreement | None = None
+        self._introduction = Introduction()
+        self._network = ""
+        self._mail: Mail | None = None
+        self._progress = Deadline(self._loop, shared.deadline_timer, self._tell_progress)
+
+    async def run(self) -> None:
+        """Talk until the mail server ends it, or is silent for too long.
+
+        Raises:
+            RemoteProtocolError: it does not keep to the protocol.
+            Overloaded: no room for so long a packet.
+        """
+        try:
+            while (found := await self._next()) is not None:
+                command, data = found
+                if command == b"Q":
+                    return
+                await self._take(command, data)
+                if self._mail is None and self._draining():
+                    return
+        except DeadlineExceeded:
+            pass
+        finally:
+            self._drop()
+            self._progress.stop()
+            self._reserve(0)
+
+    # Packets
+
+    async def _next(self) -> tuple[bytes, bytes] | None:
+        """Return the next packet, None at the end."""
+        while (found := self._packets.next()) is None:
+            self._reserve(self._packets.wanted)
+            data = await self._read()
+            if not data:
+                return None
+            self._packets.feed(data)
+        self._begun = 0.0
+        self._taken += 1
+        if self._taken % PACKETS_A_TURN == 0:
+            await self._shared.fair_queue.turn(self._network)
+        return found
+
+    async def _read(self) -> bytes:
+        options = self._shared.options
+        if self._packets.wanted:
+            now = self._loop.time()
+            self._begun = self._begun or now
+            wait_s = max(self._begun + options.data_timeout_s - now, 1e-3)
+        else:
+            wait_s = IDLE_S if self._agreement else options.command_timeout_s
+        with self._connection.time_limit.of(wait_s):
+            return await self._connection.reader.read(READ_BYTES)
+
+    def _reserve(self, wanted: int) -> None:
+        """Take memory for a packet that is longer than what any connection may hold."""
+        more = (wanted if wanted > READ_BYTES + 1024 else 0) - self._reserved
+        if more and not self._shared.budget.share("").take_memory(more):
+            raise Overloaded("no memory for a long packet")
+        self._reserved += more
+
+    async def _send(self, packets: bytes) -> None:
+        self._connection.writer.write(packets)
+        with self._connection.time_limit.of(self._shared.options.data_timeout_s):
+            await self._connection.writer.drain()
+
+    # Commands
+
+    async def _take(self, command: bytes, data: bytes) -> None:
+        """Carry out a command and answer it."""
+        if command == b"O":
+            self._drop()
+            self._introduction = Introduction()
+            self._agreement = Agreement.on(data, quarantine=self._options.quarantine)
+            await self._send(self._agreement.answer)
+            return
+        agreement = self._agreement
+        if agreement is None:
+            raise RemoteProtocolError("this is not the milter protocol: no negotiation")
+        match command:
+            case b"D":
+                self._introduction.macros(data)
+            case b"A":
+                self._drop()
+            case b"K":
+                self._drop()
+                self._introduction = Introduction()
+            case b"E":
+                await self._end(agreement, data)
+            case _ if command in SILENT:
+                answer = await self._step(command, data, agreement)
+                if command not in agreement.silent:
+                    await self._send(answer)
+            case _:
+                raise RemoteProtocolError("a command that the milter protocol does not have")
+
+    async def _step(self, command: bytes, data: bytes, agreement: Agreement) -> bytes:
+        """Carry out a command that is answered, unless it is silent; return the answer."""
+        match command:
+            case b"C":
+                self._introduction.connected(data)
+                limiter = self._shared.limiter
+                self._network = network_of(limiter.slot_of(self._introduction.address))
+            case b"H":
+                self._introduction.greeted(data)
+            case b"M":
+                self._drop(keep_macros=True)
+                self._begin(path(data), agreement)
+            case b"R":
+                if not self._introduction.refused():
+                    self._current(agreement).recipient(path(data))
+            case b"L":
+                name, value = (*data.split(b"\0", 2), b"")[:2]
+                self._current(agreement).content.field(name, value)
+            case b"N":
+                self._current(agreement).content.end_of_header()
+            case b"B":
+                content = self._current(agreement).content
+                content.body(data)
+                if content.behind:
+                    await content.settled()
+                return SKIP if content.full and agreement.may_skip else CONTINUE
+            case _:  # DATA, or a command that the mail server does not know
+                pass
+        return CONTINUE
+
+    def _current(self, agreement: Agreement) -> Mail:
+        return self._mail or self._begin(b"", agreement)
+
+    def _begin(self, sender: bytes, agreement: Agreement) -> Mail:
+        content = Content(
+            self._shared.budget.share(self._network),
+            self._shared.judge.reads_bytes,
+            leading_space=agreement.leading_space,
+        )
+        self._mail = mail = Mail(sender, content)
+        self._connection.busy = True
+        return mail
+
+    def _drop(self, *, keep_macros: bool = False) -> None:
+        """Forget the message, not the client."""
+        if self._mail is not None:
+            self._mail.content.close()
+            self._mail = None
+        if not keep_macros:
+            self._introduction.forget_message()
+        self._connection.busy = False
+
+    # The end of a message
+
+    async def _end(self, agreement: Agreement, data: bytes) -> None:
+        """Judge the message and answer for it."""
+        mail = self._current(agreement)
+        mail.content.body(data)
+        self._progress.set(PROGRESS_S)
+        report: ScanReport | None = None
+        try:
+            report = await self._judged(mail)
+            answer = answer_to(report, await mail.content.removals(), agreement)
+        except Exception as error:  # noqa: BLE001 - the border around one message
+            answer = answer_to_fault(error)
+            if needs_logging(error):
+                self._shared.observer.failed("message.failed", error, listener="milter")
+        finally:
+            self._progress.clear()
+        self._tell(report, answer, mail)
+        self._drop()
+        await self._send(answer.packets)
+
+    async def _judged(self, mail: Mail) -> ScanReport:
+        content, shared = mail.content, self._shared
+        await content.settled()
+        if content.fault is not None:
+            raise content.fault
+        await shared.fair_queue.turn(self._network, first=True)
+        shared.fair_queue.take_all()
+        envelope = self._introduction.envelope(mail.sender, mail.recipients)
+        return await shared.judge.report(
+            content.start,
+            content.size_bytes,
+            envelope,
+            content.rest,
+            self._connection.time_limit,
+        )
+
+    def _tell(self, report: ScanReport | None, answer: Answer, mail: Mail) -> None:
+        """Tell of a message that was judged, with the id that the mail server's log has."""
+        if report is None:
+            return
+        reply = f"{answer.reply} id={self._introduction.queue_id}"
+        recipients = len(mail.recipients)
+        self._shared.scanned(
+            report, listener="milter", reply=reply.encode("ascii", "replace"), recipients=recipients
+        )
+
+    def _tell_progress(self) -> None:
+        self._connection.writer.write(PROGRESS)
+        self._progress.set(PROGRESS_S)
