@@ -40,6 +40,7 @@ COMMANDS = (
     ("forget", "forget.forget", TEACH),
     ("rollback", "forget.rollback", TEACH),
     ("scan", "scan.scan", JUDGE),
+    ("filter", "scan.filter_", JUDGE),
     ("explain", "scan.explain", JUDGE),
     ("evaluate", "evaluate.evaluate", JUDGE),
     ("status", "status.status", KEEP),

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent.parent
 OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
 TRAINING = (ROOT / "docs/training.md").read_text("utf-8")
 
-WITHOUT_JSON = {"serve", "feedback watch", "password"}
-"""They write a log, or a line for a file, not a result."""
+WITHOUT_JSON = {"serve", "filter", "feedback watch", "password"}
+"""They write a log, a line for a file, or the mail: no result."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,4 +1,4 @@
-"""`spamd scan` and `spamd explain`: what the filter thinks of mail, and why."""
+"""`spamd scan`, `filter` and `explain`: what spamd thinks of mail, and why."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ from spamd.cli.lookup import Words, looked_up
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
 from spamd.cli.output import fault, json_line, line, progress
+from spamd.cli.pipe.filtering import Options, filtered
 from spamd.cli.session import Session, awaited, session
 from spamd.cli.targets import Targets, named, refuse_terminal, remembered, targets
 from spamd.clock import WallClock
@@ -121,6 +122,38 @@ def _unscanned(one: Unreadable, *, as_json: bool) -> ScanExit:
         )
     fault(f"{printable(one.name)}: {one.reason}")
     return ScanExit.TROUBLE
+
+
+def filter_(
+    context: typer.Context,
+    *,
+    only_fields: Annotated[
+        bool, typer.Option("--only-fields", help="Write our header fields, not the mail.")
+    ] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 0 spam, 1 ham, 2 unsure, 3 not judged.")
+    ] = False,
+    defer: Annotated[
+        bool, typer.Option("--defer", help="Exit with 75 when the mail could not be judged.")
+    ] = False,
+) -> int:
+    """Pipe a mail through and put our header fields on top.
+
+    The daemon judges it if it listens at spamc.listen; else it is judged here. Whatever goes wrong,
+    the mail is written as it came. Exit code: 0; 75 if the mail could not be read or written
+    whole. Why a mail was not judged stands in the system's log.
+    """
+    refuse_terminal(context, ["-"])
+    here = session(context)
+    return filtered(
+        Options(
+            config=None if here.config is None else str(here.config),
+            given=here.overrides,
+            only_fields=only_fields,
+            exit_code=exit_code,
+            defer=defer,
+        )
+    )
 
 
 def explain(

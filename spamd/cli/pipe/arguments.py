@@ -1,0 +1,42 @@
+"""The command lines that need no parser."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+GLOBAL = {"-c": "--config", "--config": "--config", "--set": "--set"}
+"""Options with a value that every command has, and their long names."""
+
+
+class Arguments:
+    """What a command line says.
+
+    command      its words that are no options: the command first
+    config       the settings file, if one is named
+    given        "section.key=value" of each --set
+    flags        options without a value
+    """
+
+    __slots__ = ("command", "config", "flags", "given")
+
+    def __init__(self, arguments: "Sequence[str]") -> None:
+        self.command: list[str] = []
+        self.config: str | None = None
+        self.given: list[str] = []
+        self.flags: set[str] = set()
+        remaining = iter(arguments)
+        for argument in remaining:
+            self._take(argument, remaining)
+
+    def _take(self, argument: str, remaining: "Iterator[str]") -> None:
+        name, equals, value = argument.partition("=")
+        if name in GLOBAL and (not equals or name != "-c"):
+            value = value if equals else next(remaining, "")
+            if GLOBAL[name] == "--set":
+                self.given.append(value)
+            else:
+                self.config = value
+        elif argument.startswith("-") and argument != "-":
+            self.flags.add(argument)
+        else:
+            self.command.append(argument)
