@@ -22,6 +22,7 @@ from spamd.feedback.run_summary import RunSummary
 from spamd.message.features import Features
 from spamd.ports import Clock
 from spamd.sample import Label
+from spamd.training.ports import KEPT
 from spamd.training.trainer import Trainer
 
 Extract = Callable[[bytes], Features]
@@ -91,7 +92,9 @@ class Teacher:
 
     def _contradicts(self, candidate: Candidate) -> bool:
         known = candidate.known
-        if known is None or known.label is not None or not self._options.hold_after:
+        if known is None or not self._options.hold_after:
+            return False
+        if known.label is not None and known.source != KEPT:
             return False  # a second thought on a mail corrects a person, not the model
         return known.verdict is CONTRADICTED[candidate.label]
 

@@ -17,12 +17,16 @@ from spamd.bayes.model import Model
 from spamd.message.features import Texts
 from spamd.sample import Label, Sample
 
+KEPT = "kept"
+"""The source of lessons that nobody gave by hand: a person has read a mail and left it where it
+was. Such a lesson replaces no other, and any other replaces it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonSummary:
     """One row of the journal without what it taught.
 
-    source   where the label came from: "cli", "imap", "maildir", "address", "bootstrap", "import"
+    source   where the label came from: "cli", "imap", "maildir", "address", "kept", "import", …
     actor    who said so, as the source knows them
     before   probability of spam before the lesson was learned, after: and after it, each 0 … 1
     """

@@ -1,7 +1,9 @@
 """Teach, take back, correct: every mail counts exactly once, whoever teaches it and however often.
 
     train      a mail not known is learned; the same label again changes nothing and is a success;
-               the other label takes the old lesson back and learns the new one, in one transaction
+               the other label takes the old lesson back and learns the new one, in one transaction;
+               a lesson of the source "kept", which nobody gave by hand, replaces none, and any
+               other replaces it
     forget     takes lessons back; a mail that was never taught is named, nothing changes
     rollback   takes back all lessons of a time, source, actor or sender domain
     rehearse   learns lessons again in mixed order, when one label was taught after the other
@@ -17,7 +19,7 @@ again; then `StorageUnavailable` goes to the caller.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -31,7 +33,14 @@ from spamd.message.features import Features
 from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result, TrainingOptions
-from spamd.training.ports import Lesson, LessonSummary, Selection, TrainingObserver, UnitOfWork
+from spamd.training.ports import (
+    KEPT,
+    Lesson,
+    LessonSummary,
+    Selection,
+    TrainingObserver,
+    UnitOfWork,
+)
 
 T = TypeVar("T")
 
@@ -186,10 +195,10 @@ class Trainer:
             summaries = {
                 summary.digest: summary for summary in await work.listed(Selection(digests=digests))
             }
-            wrong = [summary.digest for summary in summaries.values() if summary.label is not label]
-            settled = await work.settle(digests)
-            old = await work.lessons(wrong)
-            fresh = _first_of_each(batch, summaries, label)
+            replaced = [each for each in summaries.values() if _replaces(label, source, each)]
+            settled = 0 if source == KEPT else await work.settle(digests)
+            old = await work.lessons([summary.digest for summary in replaced])
+            fresh = _first_of_each(batch, summaries.keys() - old.keys())
             model = await work.model(
                 distinct(
                     [features.sample.ids for features in fresh]
@@ -221,7 +230,7 @@ class Trainer:
             }
             if learned or settled:
                 await work.commit(list(learned.values()), list(old.values()))
-        return _outcomes(batch, summaries, learned, label)
+        return _outcomes(batch, summaries, learned)
 
     async def _forget(self, digests: Sequence[bytes]) -> list[Outcome]:
         async with self._unit_of_work() as work:
@@ -263,14 +272,18 @@ class Trainer:
                 )
 
 
-def _first_of_each(
-    batch: Sequence[Features], summaries: dict[bytes, LessonSummary], label: Label
-) -> list[Features]:
-    """Return the mails to learn: those without this lesson, each once."""
+def _replaces(label: Label, source: str, old: LessonSummary) -> bool:
+    """Return whether a lesson takes the place of the one in force."""
+    if source == KEPT:
+        return False
+    return old.label is not label or old.source == KEPT
+
+
+def _first_of_each(batch: Sequence[Features], stands: Collection[bytes]) -> list[Features]:
+    """Return the mails to learn: those about which no lesson stands, each once."""
     fresh: dict[bytes, Features] = {}
     for features in batch:
-        summary = summaries.get(features.digest)
-        if summary is None or summary.label is not label:
+        if features.digest not in stands:
             fresh.setdefault(features.digest, features)
     return list(fresh.values())
 
@@ -279,7 +292,6 @@ def _outcomes(
     batch: Sequence[Features],
     summaries: dict[bytes, LessonSummary],
     learned: dict[bytes, Lesson],
-    label: Label,
 ) -> list[Outcome]:
     """Return what became of each mail; one that stands in a batch twice is known then."""
     outcomes: dict[bytes, Outcome] = {}
@@ -289,20 +301,26 @@ def _outcomes(
         if digest in outcomes:
             outcome = replace(outcomes[digest], result=Result.KNOWN)
         elif digest in learned:
-            how = Result.RELABELLED if digest in summaries else Result.LEARNED
+            how = _how(summaries.get(digest), learned[digest])
             outcome = _outcome(how, learned[digest])
         else:
             summary = summaries[digest]
             outcome = Outcome(
                 digest=digest,
                 result=Result.KNOWN,
-                label=label,
+                label=summary.label,
                 before=summary.before,
                 after=summary.after,
             )
         outcomes[digest] = outcome
         result.append(outcome)
     return result
+
+
+def _how(old: LessonSummary | None, new: Lesson) -> Result:
+    if old is None:
+        return Result.LEARNED
+    return Result.KNOWN if old.label is new.label else Result.RELABELLED
 
 
 def _outcome(result: Result, lesson: Lesson) -> Outcome:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,16 @@ async def test_d12_a_burst_that_contradicts_clear_verdicts_is_held() -> None:
         (Label.SPAM, "alice"),
         (Label.SPAM, "alice"),
     ]
+
+
+async def test_a_burst_is_held_though_its_mail_was_taught_as_kept() -> None:
+    """A kept mail had no person's label yet: this is no second thought."""
+    bench = Bench()
+    kept = Known(digest=b"", verdict=Verdict.HAM, label=Label.HAM, source="kept")
+    mails = many(5, Label.SPAM, Verdict.HAM)
+    mails = [replace(one, known=replace(kept, digest=one.features.digest)) for one in mails]
+    summary = await bench.teach(*mails)
+    assert (summary.learned[Label.SPAM], summary.held) == (3, 2)
 
 
 @pytest.mark.parametrize(
