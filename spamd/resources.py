@@ -16,10 +16,12 @@ from spamd.clock import WallClock
 
 if TYPE_CHECKING:
     from spamd.bayes.model import Model
+    from spamd.feedback.kept_choice import Choice
     from spamd.feedback.ports import FeedbackObserver
     from spamd.feedback.service import Feedback
     from spamd.feedback.teacher import Extract, Teacher
     from spamd.feedback.watching.context import WatcherContext
+    from spamd.message.features import Features
     from spamd.observe.log import LogObserver
     from spamd.observe.metrics import Metrics
     from spamd.scanning import Scanner
@@ -105,6 +107,21 @@ def teacher(store: "Store", settings: "Settings", observer: "LessonObserver") ->
     return Teacher(trains, store.held, WallClock(), settings.feedback, observer)
 
 
+def kept_choice(store: "Store", settings: "Settings") -> "Choice":
+    """Return what says which mail that people have kept is taught."""
+    from spamd.bayes.decision import decide
+    from spamd.feedback.kept_choice import KeptChoice
+
+    def judge(features: "Features") -> float | None:
+        if store.snapshot.version is None:
+            return None
+        model = store.snapshot.model
+        evidence = model.weigh(features.sample)
+        return decide(evidence.probability, model.totals, settings.decision).probability
+
+    return KeptChoice(store.kept, store.scans, judge, WallClock(), settings.feedback)
+
+
 def watcher_context(
     store: "Store", settings: "Settings", observer: "LessonObserver"
 ) -> "WatcherContext":
@@ -113,6 +130,8 @@ def watcher_context(
 
     return WatcherContext(
         mailboxes=store.mailboxes,
+        kept=store.kept,
+        choice=kept_choice(store, settings),
         history=store.scans,
         teacher=teacher(store, settings, observer),
         extract=extract(settings),

@@ -162,18 +162,27 @@ def habit_of(moved: Sequence[float], kept: Sequence[float], options: KeptOptions
 def choose(
     candidates: Iterable[Kept[Key]], standing: Standing, habit: Habit, options: KeptOptions
 ) -> list[Kept[Key]]:
-    """Return the messages to teach as ham now, the most telling first."""
+    """Return the messages of one person to teach as ham now, the most telling first."""
+    safe = [kept for kept in candidates if habit.doubt(kept) <= options.kept_doubt]
+    return most_telling(safe, standing, options)
+
+
+def worth(kept: Kept[Key], standing: Standing, options: KeptOptions) -> float:
+    """Return what a message can tell the filter, in log-odds; nothing at 0 and below."""
     floor = log(options.kept_sure) - log1p(-options.kept_sure)
-    worth = {
-        place: (kept.log_odds - options.kept_crowd * log1p(standing.kinds.get(kept.kind, 0)), kept)
-        for place, kept in enumerate(candidates)
-        if habit.doubt(kept) <= options.kept_doubt
-    }
+    return kept.log_odds - options.kept_crowd * log1p(standing.kinds.get(kept.kind, 0)) - floor
+
+
+def most_telling(
+    safe: Iterable[Kept[Key]], standing: Standing, options: KeptOptions
+) -> list[Kept[Key]]:
+    """Return those of some safe messages for which there is room, the most telling first."""
+    values = {place: (worth(kept, standing, options), kept) for place, kept in enumerate(safe)}
     chosen: list[Kept[Key]] = []
     kinds: set[str] = set()
     room = standing.room(options)
-    for _, (value, kept) in sorted(worth.items(), key=lambda item: (-item[1][0], item[0])):
-        if value <= floor or len(chosen) == room:
+    for _, (value, kept) in sorted(values.items(), key=lambda item: (-item[1][0], item[0])):
+        if value <= 0 or len(chosen) == room:
             break
         if kept.kind and kept.kind in kinds:
             continue

@@ -3,9 +3,11 @@
 Every number stands here once, with its unit and its reason; `config/spamd.toml` shows the same.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
+
+from spamd.bayes.selection import KeptOptions
 
 JUNK_FOLDERS = (
     "Junk", "Spam", "Junk E-mail", "Junk Email", "Junk Mail", "Bulk", "Bulk Mail", "Junk-E-Mail",
@@ -49,6 +51,9 @@ class Tls(StrEnum):
     STARTTLS = "starttls"
     NONE = "none"
 
+
+_KEPT = KeptOptions()
+"""Which kept mail teaches is the same for the watchers and for `spamd evaluate`."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -153,6 +158,22 @@ class FeedbackOptions:
                         first); compared without case, as the last part of the folder's path
     junk_children       sub-folders of Junk are Junk too (else they are ordinary folders)
     excluded_folders    folders that never teach ham, found as above
+    kept_days           days after which a mail that its owner has read and left in the inbox may
+                        be taught as ham: who finds a mail wrong mostly says so while he reads it,
+                        and a weekend lies between; less than database.scans_days; 0: never
+    kept_sure           kept mail below this probability of spam teaches nothing: the filter knows
+                        it, and thousands of like lessons would drown the few that tell something
+    kept_doubt          the most that a kept mail may be spam in truth, as a probability: some
+                        people leave spam lying
+    kept_missed         share of the spam in the inbox that is supposed to be left lying before
+                        anything is known of a person; what he moves and keeps tells better
+    kept_crowd          how much less a mail is worth for each e-fold of lessons from its sender's
+                        domain, in log-odds
+    kept_ratio          lessons of ham for each of spam, at most, of those that people give by and
+                        by; kept mail fills up what corrections leave open
+    kept_start          lessons of ham beyond that, so that it can begin
+    kept_a_day          lessons of kept mail in 24 hours, at most
+    kept_window_days    days that these lessons are counted over
     keywords            $Junk and $NotJunk set on a mail count like a move
     poll_s              poll all folders at least this often, in seconds; of the inbox, IDLE
                         tells at once
@@ -190,6 +211,15 @@ class FeedbackOptions:
     junk_folders: tuple[str, ...] = JUNK_FOLDERS
     junk_children: bool = True
     excluded_folders: tuple[str, ...] = EXCLUDED_FOLDERS
+    kept_days: float = 3.0
+    kept_sure: float = _KEPT.kept_sure
+    kept_doubt: float = _KEPT.kept_doubt
+    kept_missed: float = _KEPT.kept_missed
+    kept_crowd: float = _KEPT.kept_crowd
+    kept_ratio: float = _KEPT.kept_ratio
+    kept_start: int = _KEPT.kept_start
+    kept_a_day: int = _KEPT.kept_a_day
+    kept_window_days: int = 30
     keywords: bool = True
     poll_s: float = 30.0
     idle_s: float = 270.0
@@ -219,15 +249,27 @@ class FeedbackOptions:
         if self.idle_s >= 29 * 60:
             # RFC 2177 §3: re-issue IDLE at least every 29 minutes.
             raise ValueError('"idle_s" must stay below 1740 (29 minutes)')
+        if not 0 <= self.kept_days <= 36_500:
+            raise ValueError('"kept_days" must lie between 0 and 36500 days')
         if self.retry_most_s < self.retry_first_s:
             raise ValueError('"retry_most_s" is below "retry_first_s"')
-        for name in ("held_days", "seen_days", "parked_days"):
+        for name in ("held_days", "seen_days", "parked_days", "kept_window_days"):
             if not 1 <= getattr(self, name) <= 36_500:
                 raise ValueError(f'"{name}" must lie between 1 and 36500 days')
         for name in ("attempts", "chunk", "max_folders", "max_message_bytes", "report_mails"):
             if getattr(self, name) < 1:
                 raise ValueError(f'"{name}" must be at least 1')
         self._check_lists()
+        _ = self.kept
+
+    @property
+    def kept(self) -> KeptOptions:
+        """Return which kept mail teaches.
+
+        Raises:
+            ValueError: a number is out of its range.
+        """
+        return KeptOptions(**{each.name: getattr(self, each.name) for each in fields(KeptOptions)})
 
     def _check_lists(self) -> None:
         keys = [account.key for account in self.accounts]

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from spamd.bayes.decision import Verdict
+from spamd.bayes.selection import Standing
 from spamd.message.features import Features
 from spamd.ports import Observer
 from spamd.sample import Label
@@ -151,6 +152,89 @@ class Known:
     source: str | None = None
     before: float | None = None
     after: float | None = None
+
+
+class KeptState(StrEnum):
+    """How far a mail has come on its way to a lesson of the source "kept"."""
+
+    UNREAD = "unread"  # it came to the inbox and waits for its reader
+    READ = "read"  # a person has read it; will he leave it where it is?
+    KEPT = "kept"  # he did: it may be taught
+    TAUGHT = "taught"  # it was; when that is taken back, it is not taught again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptScan:
+    """What we said of a mail that was kept, when it came; `sender` is its sender's domain."""
+
+    digest: bytes
+    verdict: Verdict
+    probability: float
+    sender: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMessage:
+    """A mail that its owner may read and keep. One row for each (account, folder, key).
+
+    key          IMAP UID or Maildir base name, as text
+    mail         16 bytes over its header, as in `Sighting`
+    came         when it was delivered, or seen for the first time (UTC)
+    since        when it came into this state (UTC)
+    deliberate   its owner has answered, flagged or filed it
+    scan         what we said of it; None until it is kept
+    """
+
+    folder: str
+    key: str
+    mail: bytes
+    state: KeptState
+    came: datetime
+    since: datetime
+    deliberate: bool = False
+    scan: KeptScan | None = None
+
+
+class KeptMessages(Protocol):
+    """The mail of the last days that came to an inbox unread; about 100 bytes for each.
+
+    What left its folder before it was kept is forgotten by `Mailboxes.save`. What was kept stays
+    some days, as it tells how often mail in the inbox was right there.
+    """
+
+    async def waiting(self, account: str) -> Sequence[KeptMessage]:
+        """Return the mail of an account that is unread, or read and not kept yet."""
+        ...
+
+    async def put(
+        self, account: str, rows: Sequence[KeptMessage], gone: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Forget mails (folder, key), then insert or replace rows."""
+        ...
+
+    async def teachable(self, most: int) -> Sequence[tuple[str, KeptMessage]]:
+        """Return mails that are kept and may be taught, each with its account.
+
+        They lie where they lay, and no lesson is in force about them; of more than `most`, those
+        that we were least sure of.
+        """
+        ...
+
+    async def standing(self, since: datetime, today: datetime) -> Standing:
+        """Return what people taught since a time by mailboxes and reports; command lines aside.
+
+        From the time `today` on, lessons of kept mail count as those of this day.
+        """
+        ...
+
+    async def unsure(
+        self, account: str, actor: str, since: datetime
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """Return the probabilities of unsure mail that a person moved to Junk, and of what he kept.
+
+        As we said them when it came, oldest first.
+        """
+        ...
 
 
 class History(Protocol):

@@ -250,7 +250,22 @@ def _read(
     settings, details = _made(layers)
     wrong += [faults.sentence(detail, origins, known) for detail in details]
     found = Configuration(settings=settings, file=file, origins=origins)
+    wrong += _conflicts(found)
     return found, list(dict.fromkeys(wrong))
+
+
+def _conflicts(found: Configuration) -> Iterator[str]:
+    """Yield what is wrong between two sections, each of which may be right by itself."""
+    days, scans_days = found.settings.feedback.kept_days, found.settings.database.scans_days
+    if days >= scans_days:
+        keys_set = [
+            key for key in ("feedback.kept_days", "database.scans_days") if key in found.origins
+        ]
+        origin = found.origins[keys_set[0]] if keys_set else "settings"
+        yield (
+            f"{origin}: feedback.kept_days ({days:g}) must be less than database.scans_days"
+            f" ({scans_days}), as a mail is taught as it was scanned; 0 turns kept mail off"
+        )
 
 
 def _made(layers: Sequence[Layer]) -> tuple[Settings, list[ErrorDetails]]:

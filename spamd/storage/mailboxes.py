@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import ColumnElement, Row, Table, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.feedback.ports import Cursor, Parked, Sighting
+from spamd.feedback.ports import Cursor, KeptState, Parked, Sighting
 from spamd.sample import Label
 from spamd.storage import tables
 from spamd.storage.engine import Database, chunks, put
 from spamd.storage.times import from_number, to_number
 
-CURSOR, SEEN, PARKED = tables.cursor, tables.sighting, tables.parked
+CURSOR, SEEN, PARKED, KEPT = tables.cursor, tables.sighting, tables.parked, tables.kept
+
+WAITING_STATES = (KeptState.UNREAD.value, KeptState.READ.value)
+"""The states of mail that is not kept yet."""
 
 
 class SqlMailboxes:
@@ -53,12 +56,13 @@ class SqlMailboxes:
             return
         async with self._database.writing() as connection:
             await put(connection, CURSOR, [_cursor_row(cursor) for cursor in cursors])
-            await _remove_sightings(connection, account, left)
+            await remove(connection, SEEN, account, left)
+            await remove(connection, KEPT, account, left, KEPT.c.state.in_(WAITING_STATES))
             await _add_sightings(connection, account, came)
 
     async def rename(self, account: str, old: str, new: str) -> None:
         async with self._database.writing() as connection:
-            for table in (CURSOR, SEEN):
+            for table in (CURSOR, SEEN, KEPT):
                 mine = table.c.account == account
                 await connection.execute(delete(table).where(mine, table.c.folder == new))
                 change = update(table).where(mine, table.c.folder == old).values(folder=new)
@@ -66,7 +70,7 @@ class SqlMailboxes:
 
     async def forget(self, account: str, folder: str) -> None:
         async with self._database.writing() as connection:
-            for table in (CURSOR, SEEN):
+            for table in (CURSOR, SEEN, KEPT):
                 here = (table.c.account == account, table.c.folder == folder)
                 await connection.execute(delete(table).where(*here))
 
@@ -125,17 +129,21 @@ def _cursor_row(fresh: Cursor) -> dict[str, object]:
     }
 
 
-async def _remove_sightings(
-    connection: AsyncConnection, account: str, left: Sequence[tuple[str, str]]
+async def remove(
+    connection: AsyncConnection,
+    table: Table,
+    account: str,
+    left: Sequence[tuple[str, str]],
+    *conditions: ColumnElement[bool],
 ) -> None:
+    """Remove the rows of some mails (folder, key) that fit the conditions."""
     keys: dict[str, list[bytes]] = {}
     for folder, key in left:
-        keys.setdefault(folder, []).append(_stored(key))
+        keys.setdefault(folder, []).append(stored(key))
     for folder, gone in sorted(keys.items()):
-        here = (SEEN.c.account == account, SEEN.c.folder == folder)
+        here = (table.c.account == account, table.c.folder == folder, *conditions)
         for part in chunks(gone):
-            these = SEEN.c.mail_key.in_(part)
-            await connection.execute(delete(SEEN).where(*here, these))
+            await connection.execute(delete(table).where(*here, table.c.mail_key.in_(part)))
 
 
 async def _add_sightings(
@@ -145,7 +153,7 @@ async def _add_sightings(
         (one.folder, one.key): {
             "account": account,
             "folder": one.folder,
-            "mail_key": _stored(one.key),
+            "mail_key": stored(one.key),
             "mail": one.mail,
             "delivered": one.delivered,
         }
@@ -154,15 +162,20 @@ async def _add_sightings(
     await put(connection, SEEN, [row for _, row in sorted(rows.items())])
 
 
-def _stored(key: str) -> bytes:
+def stored(key: str) -> bytes:
     """Return a key as it is kept: names of files may hold any bytes."""
     return key.encode("utf-8", "surrogateescape")
+
+
+def key_of(mail_key: bytes) -> str:
+    """Return the key that `stored` made of it."""
+    return mail_key.decode("utf-8", "surrogateescape")
 
 
 def _sighting(row: Row[*tuple[Any, ...]]) -> Sighting:
     return Sighting(
         folder=row.folder,
-        key=row.mail_key.decode("utf-8", "surrogateescape"),
+        key=key_of(row.mail_key),
         mail=row.mail,
         delivered=row.delivered,
     )

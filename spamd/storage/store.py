@@ -4,7 +4,7 @@ store = await Store.open(options, schema=SCHEMA, bayes=BayesOptions(), clock=clo
 store.unit_of_work             for `training.Trainer`
 store.snapshot.model           for `scanning.Scanner`, after `await store.refresh()`
 store.scans                    ScanLog and History
-store.mailboxes, store.accounts, store.held, store.leases
+store.mailboxes, store.kept, store.accounts, store.held, store.leases
 await store.close()
 """
 
@@ -27,6 +27,7 @@ from spamd.storage.corpus.snapshot import Snapshot
 from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_model
 from spamd.storage.engine import Database
+from spamd.storage.kept_messages import SqlKeptMessages
 from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.options import SCHEMA, DatabaseOptions
@@ -48,6 +49,7 @@ class Store:
         self.database = database
         self.scans = Scans(database, clock)
         self.mailboxes = SqlMailboxes(database)
+        self.kept = SqlKeptMessages(database)
         self.held = SqlHeldLessons(database)
         self.accounts = SqlAccounts(database)
         self.leases = SqlLeases(database, clock)

@@ -7,8 +7,8 @@
     change               what each revision touched, so that readers fetch only that
     scan                 what was said about a mail, kept for some days
     account, cursor,
-    sighting, parked,
-    held, lease          what feedback remembers
+    sighting, kept,
+    parked, held, lease  what feedback remembers
 
 A token is known by its 64-bit id (`message.tokens.token_id`). The texts stand in the samples of the
 lessons only: a second copy beside each count would double the work of training, and an id says
@@ -238,6 +238,26 @@ sighting = Table(
     _number("delivered"),
     sqlite_with_rowid=False,
 )
+
+kept = Table(
+    "kept",
+    metadata,
+    Column("account", OutsideText, primary_key=True),
+    Column("folder", OutsideText, primary_key=True),
+    Column("mail_key", LargeBinary, primary_key=True),
+    Column("mail", LargeBinary, nullable=False),
+    _text("state"),
+    _number("came"),
+    _number("since"),
+    Column("deliberate", Boolean, nullable=False),
+    Column("digest", LargeBinary, nullable=True),
+    Column("verdict", OutsideText, nullable=True),
+    Column("probability", Double, nullable=True),
+    Column("sender", OutsideText, nullable=True),
+    sqlite_with_rowid=False,
+)
+"""Mail that came to an inbox unread, and how far its owner has got with it (`KeptState`). What we
+said of it stands there once it is kept."""
 
 parked = Table(
     "parked",

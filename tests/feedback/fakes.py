@@ -5,11 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from spamd.bayes.decision import Verdict
+from spamd.bayes.selection import Standing
 from spamd.errors import StorageUnavailable
 from spamd.feedback.ports import (
     AccountState,
     Cursor,
     Held,
+    KeptMessage,
+    KeptState,
     Known,
     LeaseHolder,
     Parked,
@@ -20,16 +23,20 @@ from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result
+from spamd.training.ports import KEPT
 from spamd.training.trainer import Trainer
+
+WAITING = {KeptState.UNREAD, KeptState.READ}
 
 
 @dataclass
 class FakeMailboxes:
-    """Cursors, traces and parked mails."""
+    """Cursors, traces, kept and parked mails (the ports `Mailboxes` and `KeptMessages`)."""
 
     rows: dict[tuple[str, str], Cursor] = field(default_factory=dict)
     sightings: dict[tuple[str, str, str], Sighting] = field(default_factory=dict)
     parked_rows: dict[tuple[str, str, str], Parked] = field(default_factory=dict)
+    kept: dict[tuple[str, str, str], KeptMessage] = field(default_factory=dict)
     saves: int = 0
     down_after: int | None = None
 
@@ -65,6 +72,9 @@ class FakeMailboxes:
             self.rows[account, cursor.folder] = cursor
         for folder, key in left:
             self.sightings.pop((account, folder, key), None)
+            row = self.kept.get((account, folder, key))
+            if row is not None and row.state in WAITING:
+                del self.kept[account, folder, key]
         for one in came:
             self.sightings[account, one.folder, one.key] = one
 
@@ -76,12 +86,50 @@ class FakeMailboxes:
             if (name, folder) == (account, old):
                 row = self.sightings.pop((name, folder, key))
                 self.sightings[name, new, key] = replace(row, folder=new)
+        for name, folder, key in list(self.kept):
+            if (name, folder) == (account, old):
+                kept = self.kept.pop((name, folder, key))
+                self.kept[name, new, key] = replace(kept, folder=new)
 
     async def forget(self, account: str, folder: str) -> None:
         self.rows.pop((account, folder), None)
-        for name, where, key in list(self.sightings):
-            if (name, where) == (account, folder):
-                del self.sightings[name, where, key]
+        for rows in (self.sightings, self.kept):
+            for name, where, key in list(rows):
+                if (name, where) == (account, folder):
+                    del rows[name, where, key]
+
+    async def waiting(self, account: str) -> Sequence[KeptMessage]:
+        return [
+            row
+            for (name, _, _), row in self.kept.items()
+            if name == account and row.state in WAITING
+        ]
+
+    async def put(
+        self, account: str, rows: Sequence[KeptMessage], gone: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        for folder, key in gone:
+            self.kept.pop((account, folder, key), None)
+        for row in rows:
+            self.kept[account, row.folder, row.key] = row
+
+    async def teachable(self, most: int) -> Sequence[tuple[str, KeptMessage]]:
+        rows = [
+            (name, row)
+            for (name, folder, key), row in self.kept.items()
+            if row.state is KeptState.KEPT
+            and (lying := self.sightings.get((name, folder, key))) is not None
+            and lying.mail == row.mail
+        ]
+        return rows[:most]
+
+    async def standing(self, since: datetime, today: datetime) -> Standing:
+        return Standing()
+
+    async def unsure(
+        self, account: str, actor: str, since: datetime
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        return (), ()
 
     async def park(self, parked: Parked) -> None:
         self.parked_rows[parked.account, parked.folder, parked.uid] = parked
@@ -92,6 +140,16 @@ class FakeMailboxes:
 
     async def unpark(self, account: str, folder: str, uid: str) -> None:
         self.parked_rows.pop((account, folder, uid), None)
+
+
+@dataclass
+class EveryKept:
+    """Chooses all that is kept (the port `Choice`)."""
+
+    mailboxes: FakeMailboxes
+
+    async def chosen(self, account: str, actor: str) -> list[KeptMessage]:
+        return [row for name, row in await self.mailboxes.teachable(1000) if name == account]
 
 
 @dataclass
@@ -175,6 +233,7 @@ class FakeJournal(Trainer):
 
     lessons  digest → (label, source, actor), in the order of learning
     history  every act of teaching that changed something
+    sources  where each of these came from
     rehearsals  how often lessons were mixed again
     """
 
@@ -185,6 +244,7 @@ class FakeJournal(Trainer):
     history: list[tuple[bytes, Label]] = field(default_factory=list)
     down: bool = False
     rehearsals: int = 0
+    sources: list[str] = field(default_factory=list)
     times: dict[bytes, datetime] = field(default_factory=dict)
 
     def contradictions(self, actor: str, since: datetime) -> int:
@@ -238,11 +298,12 @@ class FakeJournal(Trainer):
         for features in batch:
             old = self.lessons.get(features.digest)
             result = Result.LEARNED if old is None else Result.RELABELLED
-            if old is not None and old[0] is label:
+            if old is not None and (old[0] is label or source == KEPT):
                 result = Result.KNOWN
             else:
                 self.lessons[features.digest] = (label, source, actor)
                 self.history.append((features.digest, label))
+                self.sources.append(source)
                 self.times[features.digest] = self.clock.now()
             outcomes.append(
                 Outcome(digest=features.digest, result=result, label=label, before=0.5, after=0.9)

@@ -81,6 +81,7 @@ class Result:
     polls: int = 0
     expected: int = 0
     given: int = 0
+    kept: int = 0
     wrong: list[str] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
     unexplained: list[str] = field(default_factory=list)
@@ -89,6 +90,7 @@ class Result:
         self.polls += other.polls
         self.expected += other.expected
         self.given += other.given
+        self.kept += other.kept
         self.wrong += other.wrong
         self.lost.update(other.lost)
         self.unexplained += other.unexplained
@@ -101,12 +103,13 @@ class Result:
 ACTS: Sequence[tuple[str, int]] = (
     ("deliver", 14), ("filed", 5), ("both", 2), ("twin", 1), ("move", 16), ("mutt", 2),
     ("expunge", 2), ("upload", 2), ("copy", 2), ("remove", 3), ("trash", 3), ("flag", 5),
-    ("mark", 4), ("unmark", 1), ("program", 4), ("programmark", 1), ("append", 2), ("wave", 1),
-    ("resync", 1), ("wait", 10), ("poll", 22), ("restart", 2), ("settle", 4), ("rename", 1),
+    ("mark", 4), ("unmark", 1), ("read", 16), ("answer", 3), ("readall", 2), ("readrun", 1),
+    ("programread", 2), ("program", 4), ("programmark", 1), ("append", 2), ("wave", 1),
+    ("resync", 1), ("wait", 12), ("poll", 24), ("restart", 2), ("settle", 4), ("rename", 1),
 )  # fmt: skip
 
 
-def plan(seed: int, *, length: int = 40, faults: bool = True) -> Plan:
+def plan(seed: int, *, length: int = 50, faults: bool = True) -> Plan:
     """Return the history of a seed."""
     dice = random.Random(seed)
     odd = faults and dice.random() < 0.3
@@ -150,6 +153,8 @@ class Writer:
             return [Step(act, n=self._dice.choice([1, 5, 60, 4000]))]
         if act in {"restart", "rename"}:
             return [Step(act, a=self._dice.choice(["Work", "Privat", "Junk"]))]
+        if act in {"readall", "readrun"}:
+            return [Step(act, a="INBOX" if self._dice.random() < 0.7 else "Work")]
         if act in {"resync", "expunge"}:
             return [Step(act, a=self._dice.choice(FOLDERS))]
         return [self._touch(act)] if self._where else []

@@ -30,6 +30,7 @@ def main(number: int, first: int) -> int:
     print(f"polls        {total.polls:>7,}")
     print(f"lessons      {total.expected:>7,}  that people gave")
     print(f"learned      {total.given:>7,}")
+    print(f"kept         {total.kept:>7,}  lessons of what was read and kept")
     print(f"wrong        {len(total.wrong):>7,}  that nobody gave")
     print(f"unexplained  {len(total.unexplained):>7,}  lost without a reason")
     for reason, count in total.lost.most_common():

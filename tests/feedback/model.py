@@ -43,6 +43,7 @@ class Copy:
     mail: Mail
     date: int
     flags: set[str] = field(default_factory=set)
+    changed: int = 0
 
 
 Show = Callable[[str, Copy], bool]
@@ -217,10 +218,30 @@ class ModelSession:
         copy = self._server.synced(raw).copies.get(uid)
         return copy.mail.content[:limit] if copy else None
 
-    def deleted(self, raw: str, uids: Sequence[int]) -> list[int]:
+    def marked(self, raw: str, uids: Sequence[int], *marks: str) -> list[int]:
+        if not uids:
+            return []
+        copies = self._copies(raw)
+        wanted = {f"\\{mark.capitalize()}" for mark in marks}
+        return [uid for uid in uids if uid in copies and copies[uid].flags & wanted]
+
+    def unread(self, raw: str, low: int) -> list[int]:
+        copies = self._copies(raw)
+        return [uid for uid, copy in copies.items() if uid >= low and "\\Seen" not in copy.flags]
+
+    def read_since(self, raw: str, modseq: int) -> list[int]:
+        copies = self._copies(raw)
+        return [
+            uid for uid, copy in copies.items() if "\\Seen" in copy.flags and copy.changed >= modseq
+        ]
+
+    def changes_of(self, raw: str, uids: Sequence[int]) -> dict[int, int]:
+        copies = self._copies(raw)
+        return {uid: copies[uid].changed if uid in copies else 0 for uid in uids}
+
+    def _copies(self, raw: str) -> dict[int, Copy]:
         self._server.called()
-        copies = self._server.synced(raw).copies
-        return [uid for uid in uids if uid in copies and "\\Deleted" in copies[uid].flags]
+        return self._server.synced(raw).copies
 
     def holds(self, raw: str, identity: str) -> bool:
         self._server.called()

@@ -17,11 +17,13 @@ from spamd.feedback.teacher import Teacher
 from spamd.feedback.watching.context import WatcherContext
 from spamd.feedback.watching.watcher import Watcher
 from spamd.message.features import extract
+from spamd.training.ports import KEPT
 from tests.fakes import FakeObserver
-from tests.feedback.fakes import FakeAccounts, FakeHeld
+from tests.feedback.fakes import EveryKept, FakeAccounts, FakeHeld
 from tests.feedback.histories import Plan, Result, Step
 from tests.feedback.model import ModelMailbox
-from tests.feedback.people import OPTIONS, QUICK_S, People
+from tests.feedback.people import OPTIONS, QUICK_S
+from tests.feedback.readers import KEPT_S, Readers
 from tests.feedback.wire import Spoil, spoken
 
 ACCOUNT = AccountOptions(host="model.test", user="ann", password="x", tls=Tls.AUTO)
@@ -60,7 +62,7 @@ def forgetful(every: int) -> Spoil:
     return spoil
 
 
-class Player(People):
+class Player(Readers):
     """One account, its people and its watcher."""
 
     def __init__(self, history: Plan) -> None:
@@ -74,7 +76,8 @@ class Player(People):
         await self.mailbox.open()
         for step in self._history.steps:
             await self._do(step)
-        for _ in range(12):
+        for number in range(12):
+            self.clock.seconds += KEPT_S if number == 6 else 0
             await self._poll(Step("poll"))
         await self.mailbox.close()
         for act in self._pending:
@@ -92,6 +95,8 @@ class Player(People):
         self.account_key = self.mailbox.key
         context = WatcherContext(
             mailboxes=self.mailboxes,
+            kept=self.mailboxes,
+            choice=EveryKept(self.mailboxes),
             history=self.journal,
             teacher=Teacher(self.journal, FakeHeld(), self.clock, OPTIONS, FakeObserver()),
             extract=extract,
@@ -100,6 +105,9 @@ class Player(People):
         )
         states = AccountStates(FakeAccounts(), self.clock, FakeObserver())
         self.watcher = Watcher(self.mailbox, context, OPTIONS, source="imap", states=states)
+
+    def seen_restless(self) -> set[str]:
+        return self.mailbox._restless
 
     async def _do(self, step: Step) -> None:
         if step.act == "poll":
@@ -118,6 +126,7 @@ class Player(People):
 
     async def _poll(self, step: Step) -> None:
         base = self.server.calls
+        lay = self.places()
         upset = set(self._upset)
         for noted in (self._gone, self._foreign, self._upset):
             noted.fresh = set()
@@ -139,7 +148,12 @@ class Player(People):
         self.server.ends_at = None
         self.result.polls += 1
         self.clock.seconds += 1
+        self._settle_kept(lay)
+        self.bulk = [] if whole else self.bulk
         self._settle(touched, {str(one) for one in upset | self._upset}, whole=whole)
+        if whole and not self._looked:
+            self._looked = True
+            self.note_old()
         if whole:
             self._inside = touched
             before = {number: self._lay.get(number, set()) for number in touched}
@@ -156,10 +170,26 @@ class Player(People):
 
     # ── the score ───────────────────────────────────────────────────────────────────────────────
 
+    def _settle_kept(self, lay: dict[int, set[str]]) -> None:
+        """Hold the lessons of kept mail of a poll against who has read it."""
+        for place in range(self._counted, len(self.journal.history)):
+            if self.journal.sources[place] == KEPT:
+                number = self.numbers.get(self.journal.history[place][0], -1)
+                if why := self.why_not_kept(number, lay, self.places()):
+                    self.result.wrong.append(f"kept {number}: {why}")
+                self.result.kept += 1
+
     def _settle(self, touched: set[int], upset: set[str], *, whole: bool) -> None:
         """Hold the lessons of a poll against what people meant."""
-        for digest, label in self.journal.history[self._counted :]:
+        new = zip(
+            self.journal.history[self._counted :],
+            self.journal.sources[self._counted :],
+            strict=True,
+        )
+        for (digest, label), source in new:
             number = self.numbers.get(digest, -1)
+            if source == KEPT:
+                continue
             meant = [one for one in self._acts if (one.mail, one.label) == (number, label)]
             if not meant:
                 self.result.wrong.append(f"{label} of {number}")

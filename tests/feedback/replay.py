@@ -157,8 +157,14 @@ class Replayer(Player):
         elif left:
             self._at(left[0][0]).delete_messages([uid for _, uid in left])
             self._at(left[0][0]).uid_expunge([uid for _, uid in left])
-        for key in after.copies.keys() & before.copies.keys():
-            self._flag_really(key, before.flags[key], after.flags[key])
+        changed: dict[tuple[str, frozenset[str], frozenset[str]], list[int]] = {}
+        for key in sorted(after.copies.keys() & before.copies.keys()):
+            was, now = before.flags[key], after.flags[key]
+            if was != now:
+                changed.setdefault((key[0], now - was, was - now), []).append(key[1])
+        for (folder, added, removed), uids in changed.items():
+            for some in [uids] if step.act == "readall" else [[uid] for uid in uids]:
+                self._flag_really(folder, some, added, removed)
 
     def _state(self) -> State:
         copies = {
@@ -245,13 +251,15 @@ class Replayer(Player):
             for part in ("new", "cur"):
                 yield from (folder / part).glob("*")
 
-    def _flag_really(self, key: tuple[str, int], was: frozenset[str], now: frozenset[str]) -> None:
-        if was != now:
-            client = self._at(key[0])
-            if now - was:
-                client.add_flags([key[1]], sorted(now - was))
-            if was - now:
-                client.remove_flags([key[1]], sorted(was - now))
+    def _flag_really(
+        self, folder: str, uids: list[int], added: frozenset[str], removed: frozenset[str]
+    ) -> None:
+        """Mark mails by one command."""
+        client = self._at(folder)
+        if added:
+            client.add_flags(uids, sorted(added))
+        if removed:
+            client.remove_flags(uids, sorted(removed))
 
     def _agree(self, folder: str, uid: int) -> None:
         """Make sure that the model and the server speak of the same mail."""

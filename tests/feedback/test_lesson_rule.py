@@ -1,5 +1,6 @@
 """The rule, row by row, and what holds for every facts there can be."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -119,9 +120,12 @@ def test_tagged_spam_that_a_person_files_from_the_inbox_is_ham() -> None:
     assert lesson(facts) is Label.HAM
 
 
-def test_ham_that_a_person_files_is_no_lesson() -> None:
-    facts = MoveFacts(place=Place.OTHER, was=Place.INBOX, verdict=Verdict.HAM)
-    assert lesson(facts) is Why.NOTHING
+@pytest.mark.parametrize("verdict", [Verdict.HAM, Verdict.UNSURE])
+def test_ham_that_a_person_files_is_no_lesson_at_once(verdict: Verdict) -> None:
+    facts = MoveFacts(place=Place.OTHER, was=Place.INBOX, verdict=verdict)
+    assert lesson(facts) is Why.FILED
+    assert lesson(replace(facts, label=Label.HAM)) is Why.NOTHING
+    assert lesson(replace(facts, stays=Place.INBOX)) is Why.NOTHING
 
 
 def test_a_second_thought_counts_both_ways() -> None:
@@ -186,7 +190,7 @@ def test_every_lesson_by_a_move_left_one_side_whole_and_came_to_the_other() -> N
             assert s.kept or s.place is Place.INBOX
 
 
-def by_the_table(s: MoveFacts) -> Label | Why:  # noqa: C901, PLR0911 - row by row
+def by_the_table(s: MoveFacts) -> Label | Why:  # noqa: C901, PLR0911, PLR0912 - row by row
     """The rule as docs/training.md tells it, row by row, without the arithmetic of places."""
     known = s.label or {Verdict.SPAM: Label.SPAM, Verdict.HAM: Label.HAM}.get(s.verdict)  # type: ignore[arg-type]  # None is no key
     if s.event is Event.MARKED:
@@ -204,10 +208,13 @@ def by_the_table(s: MoveFacts) -> Label | Why:  # noqa: C901, PLR0911 - row by r
         if s.label is Label.HAM:
             return Why.NOTHING
     else:
-        meant, origin, target = Label.HAM, {Place.INBOX}, {Place.OTHER}
-        filed = s.place is Place.OTHER and Place.INBOX in was
-        if not filed or s.verdict is not Verdict.SPAM or s.label is not None:
+        if s.place is not Place.OTHER or Place.INBOX not in was or s.label is not None:
             return Why.NOTHING
+        meant, origin, target = Label.HAM, {Place.INBOX}, {Place.OTHER}
+        doubts = [s.stays, was - origin, came - target, not s.same, not s.kept, s.hasty]
+        if s.verdict is not Verdict.SPAM:
+            passed = s.verdict in {Verdict.HAM, Verdict.UNSURE}
+            return Why.FILED if passed and not any(doubts) else Why.NOTHING
     if s.stays:
         return Why.COPIED
     if was - origin or came - target:
@@ -243,6 +250,7 @@ def test_a_move_is_taken_for_one_by_hand_unless_something_else_is_known() -> Non
 def test_the_reasons_are_said_in_words_for_a_log() -> None:
     assert [str(why) for why in Why] == [
         "teach nothing",
+        "filed by their owner",
         "moved sooner than a person does",
         "moved to a folder that may be the Trash",
         "still where they lay before",

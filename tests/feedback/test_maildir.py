@@ -25,8 +25,9 @@ from tests.feedback.world import Bench, bench_at, mail, only, running
 from tests.waiting import until
 
 QUICK = FeedbackOptions(
-    poll_s=5, maildir_poll_s=0.05, retry_first_s=0.05, retry_most_s=0.2, rule_window_s=0
-)
+    poll_s=5, maildir_poll_s=0.05, retry_first_s=0.05, retry_most_s=0.2, rule_window_s=0,
+    kept_days=0,
+)  # fmt: skip
 
 
 def maildir_mailbox(

@@ -16,7 +16,14 @@ from spamd.feedback.watching.lesson_rule import Why
 from spamd.message.features import extract
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeJournal, FakeLeases, FakeMailboxes
+from tests.feedback.fakes import (
+    EveryKept,
+    FakeAccounts,
+    FakeHeld,
+    FakeJournal,
+    FakeLeases,
+    FakeMailboxes,
+)
 from tests.feedback.histories import Plan
 from tests.feedback.model import Box, Copy, Habits, Mail
 from tests.feedback.people import OPTIONS
@@ -304,10 +311,12 @@ async def test_h4_an_account_with_odd_answers_does_not_stop_the_others() -> None
 
 
 def _context(clock: FakeClock) -> WatcherContext:
-    journal = FakeJournal(clock)
+    journal, mailboxes = FakeJournal(clock), FakeMailboxes()
     teacher = Teacher(journal, FakeHeld(), clock, FeedbackOptions(), FakeObserver())
     return WatcherContext(
-        mailboxes=FakeMailboxes(),
+        mailboxes=mailboxes,
+        kept=mailboxes,
+        choice=EveryKept(mailboxes),
         history=journal,
         teacher=teacher,
         extract=extract,

@@ -101,8 +101,13 @@ class Speaker:
             found = [uid for uid in found if _within(uid, ranged[1])]
         if word := re.search(r"KEYWORD (\S+)", rest):
             found = [uid for uid in found if word[1] in copies[uid].flags]
-        if "DELETED" in rest:
-            found = [uid for uid in found if "\\Deleted" in copies[uid].flags]
+        if marks := set(re.findall(r"\b(DELETED|ANSWERED|FLAGGED|SEEN)\b", rest)):
+            wanted = {f"\\{mark.capitalize()}" for mark in marks}
+            found = [uid for uid in found if copies[uid].flags & wanted]
+        if "UNSEEN" in rest:
+            found = [uid for uid in found if "\\Seen" not in copies[uid].flags]
+        if since := re.search(r"MODSEQ (\d+)", rest):
+            found = [uid for uid in found if copies[uid].changed >= int(since[1])]
         if header := re.search(r'HEADER "?Message-ID"? "?(<[^">]*>)', rest, re.IGNORECASE):
             found = [uid for uid in found if copies[uid].mail.identity == header[1].encode()]
         return found
@@ -112,7 +117,9 @@ class Speaker:
         wanted = rest.split(" ")[2]
         numbers = {uid: number for number, uid in enumerate(sorted(copies), start=1)}
         for uid in sorted(copies):
-            if _within(uid, wanted):
+            if _within(uid, wanted) and "(MODSEQ)" in rest:
+                yield f"* {numbers[uid]} FETCH (UID {uid} MODSEQ ({copies[uid].changed}))"
+            elif _within(uid, wanted):
                 yield fetched(numbers[uid], uid, copies[uid], whole="BODY.PEEK[]" in rest)
 
 

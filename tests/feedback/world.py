@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
@@ -30,15 +30,18 @@ from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label
 from tests.fakes import FakeObserver
-from tests.feedback.fakes import FakeAccounts, FakeHeld, FakeJournal, FakeMailboxes
+from tests.feedback.fakes import EveryKept, FakeAccounts, FakeHeld, FakeJournal, FakeMailboxes
 from tests.servers.dovecot import PASSWORD, Dovecot
 
 
 class ServerClock:
-    """The time that real servers stamp on mail."""
+    """The time that real servers stamp on mail, or a time ahead of it."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
 
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        return datetime.now(UTC) + self.ahead
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -248,6 +251,8 @@ async def bench_at(
 
     context = WatcherContext(
         mailboxes=mailboxes,
+        kept=mailboxes,
+        choice=EveryKept(mailboxes),
         history=journal,
         teacher=Teacher(journal, held, clock, options, observer),
         extract=careful,
@@ -295,6 +300,7 @@ async def world_at(
     poison: type[Exception] | None = None,
     mailboxes: FakeMailboxes | None = None,
     journal: FakeJournal | None = None,
+    clock: Clock | None = None,
     make: MakeMailbox = imap_mailbox,
 ) -> AsyncIterator[World]:
     """Open an account on a real server; its owner uses the real port, we may use another."""
@@ -305,6 +311,7 @@ async def world_at(
             poison=poison,
             mailboxes=mailboxes,
             journal=journal,
+            clock=clock,
             make=make,
         ) as bench:
             yield World(
@@ -342,9 +349,11 @@ async def running(bench: Bench) -> AsyncIterator[None]:
 def watcher_context(options: FeedbackOptions = QUICK) -> WatcherContext:
     """Return what all watchers share, in memory."""
     clock = ServerClock()
-    journal = FakeJournal(clock)
+    journal, mailboxes = FakeJournal(clock), FakeMailboxes()
     return WatcherContext(
-        mailboxes=FakeMailboxes(),
+        mailboxes=mailboxes,
+        kept=mailboxes,
+        choice=EveryKept(mailboxes),
         history=journal,
         teacher=Teacher(journal, FakeHeld(journal), clock, options, FakeObserver()),
         extract=extract,

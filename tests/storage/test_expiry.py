@@ -22,7 +22,7 @@ TABLES = (
     tables.account, tables.cursor, tables.sighting, tables.parked, tables.held, tables.scan,
     tables.change,
 )  # fmt: skip
-NOTHING = Expired(scans=0, changes=0, accounts=0, sightings=0, parked=0, held=0)
+NOTHING = Expired(scans=0, changes=0, accounts=0, sightings=0, kept=0, parked=0, held=0)
 
 
 class Bench:

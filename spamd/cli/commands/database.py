@@ -150,7 +150,10 @@ def prune(
     verb = "would be deleted" if dry_run else "deleted"
     line(f"{shown}: {done.removed:,} of {counted(done.examined, 'token')} {verb}")
     line(f"  from {counted(done.lessons, 'lesson')}; {done.spared:,} more are kept by --floor")
-    line(f"  {counted(gone.scans, 'scan')}, {counted(gone.changes, 'change record')} {verb}")
+    line(
+        f"  {counted(gone.scans, 'scan')}, {counted(gone.kept, 'record')} of read and unread"
+        f" messages, {counted(gone.changes, 'change record')} {verb}"
+    )
     line(
         f"  {counted(gone.held, 'held lesson')}, {counted(gone.parked, 'parked message')},"
         f" {counted(gone.sightings, 'record')} of {counted(gone.accounts, 'unwatched account')}"

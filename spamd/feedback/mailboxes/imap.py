@@ -20,16 +20,19 @@ from spamd.feedback.mailboxes.imap_login import TlsContexts
 from spamd.feedback.mailboxes.imap_rows import Row, Status
 from spamd.feedback.mailboxes.imap_session import JUNK_KEYWORDS, ImapSession
 from spamd.feedback.mailboxes.mailbox import (
+    NOTHING_OPENED,
     Folder,
     FolderChanges,
     FolderError,
     MailboxError,
     MessageSummary,
+    Opened,
     Place,
     Role,
     summary_of,
     unreadable,
 )
+from spamd.feedback.mailboxes.opened import Marks
 from spamd.feedback.mailboxes.uidset import pack, unpack
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.ports import Cursor
@@ -85,6 +88,7 @@ class ImapMailbox:
         self.login = login
         self.tls = tls or TlsContexts()
         self._session = ImapSession(account, login, options.timeout_s, self.tls)
+        self._marks = Marks()
         self._thread: BlockingThreads | None = None
         self._told = 0.0
         self._polled: dict[str, Status] = {}
@@ -96,7 +100,7 @@ class ImapMailbox:
     async def open(self) -> None:
         self._session = ImapSession(self.account, self.login, self._options.timeout_s, self.tls)
         self._thread = BlockingThreads(f"imap-{self.actor}", 1)
-        self._polled = {}
+        self._polled, self._marks = {}, Marks()
         await self._call(self._session.open)
 
     async def close(self) -> None:
@@ -136,6 +140,13 @@ class ImapMailbox:
         self, folder: Folder, keys: Sequence[str], cursor: Cursor
     ) -> Collection[str]:
         return await self._call(self._still_there, folder, keys, cursor.validity)
+
+    async def opened(self, folder: Folder, unread: Sequence[str], read: Sequence[str]) -> Opened:
+        status = self._polled.get(folder.name)
+        if status is None or not (unread or read):
+            return NOTHING_OPENED
+        uids = [int(key) for key in unread], [int(key) for key in read]
+        return await self._call(self._marks.opened, self._session, folder, status, *uids)
 
     async def raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
         return await self._call(self._raised_baseline, folder, cursor)
@@ -204,7 +215,7 @@ class ImapMailbox:
     ) -> FolderChanges:
         uids = self._session.uids(folder.raw, 1 if again else start.next_uid, status)
         next_uid = max([status.next_uid, start.next_uid, *(uid + 1 for uid in uids[-1:])])
-        marks = self._marks(folder, status)
+        marks = self._keywords(folder, status)
         told = folder.place is not Place.OTHER or bool(start.modseq and status.modseq)
         marked = _newly_marked(start, marks) if told and not (again or fresh) else []
         whole = [str(uid) for uid in uids] if len(uids) == status.messages else None
@@ -255,7 +266,7 @@ class ImapMailbox:
         if status.validity != validity or not validity:
             return keys
         there = sorted(set(keys) & set(listing), key=int)
-        deleted = self._session.deleted(folder.raw, [int(key) for key in there]) if there else []
+        deleted = self._session.marked(folder.raw, [int(key) for key in there], "DELETED")
         return set(there) - {str(uid) for uid in deleted}
 
     def _raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
@@ -290,7 +301,8 @@ class ImapMailbox:
             return False
         if not status.next_uid or cursor.next_uid != status.next_uid:
             return False
-        if not self._options.keywords or (folder.place is Place.OTHER and not status.modseq):
+        told = self._options.keywords or self._options.kept_days
+        if not told or (folder.place is Place.OTHER and not status.modseq):
             return True
         return bool(status.modseq) and cursor.modseq == status.modseq
 
@@ -307,7 +319,7 @@ class ImapMailbox:
             time=self._clock.now(),
         )
 
-    def _marks(self, folder: Folder, status: Status) -> tuple[list[int], list[int]]:
+    def _keywords(self, folder: Folder, status: Status) -> tuple[list[int], list[int]]:
         if not self._options.keywords or status.messages == 0 or not status.validity:
             return [], []
         junk, not_junk = (

@@ -154,6 +154,12 @@ def header_of(data: dict[bytes, Any]) -> bytes | None:
     return None
 
 
+def modseq_of(data: dict[bytes, Any]) -> int:
+    """Return the mod-sequence that a row tells, 0 for none."""
+    value = data.get(b"MODSEQ")
+    return _number(value[0], MODSEQ_MOST) if isinstance(value, tuple) and len(value) == 1 else 0
+
+
 def row_of(uid: int, data: dict[bytes, Any]) -> Row:
     """Return what an answer says of a mail."""
     delivered = data.get(b"INTERNALDATE")

@@ -30,6 +30,7 @@ from spamd.feedback.mailboxes.imap_rows import (
     digits,
     folders,
     header_of,
+    modseq_of,
     row_of,
     rows,
     status_of,
@@ -241,11 +242,33 @@ class ImapSession:
             raise IMAPClientError(f"FETCH failed: {data[0]!r}")
         return rows(data, uids)
 
-    def deleted(self, raw: str, uids: Sequence[int]) -> list[int]:
-        r"""Return which of some mails are marked as \Deleted: as good as gone."""
+    def marked(self, raw: str, uids: Sequence[int], *marks: str) -> list[int]:
+        """Return which of some mails have a mark, as SEARCH calls it: "DELETED", "SEEN"."""
+        if not uids:
+            return []
         self._select(raw)
         with self._folder_errors(raw):
-            return list(self._client.search(["UID", pack(uids), "DELETED"]))
+            found = set(self._client.search(["UID", pack(uids), *marks]))
+        return [uid for uid in uids if uid in found]
+
+    def unread(self, raw: str, low: int) -> list[int]:
+        """Return the mails from a UID on that are unread."""
+        self._select(raw)
+        with self._folder_errors(raw):
+            return [uid for uid in self._client.search(["UID", f"{low}:*", "UNSEEN"]) if uid >= low]
+
+    def read_since(self, raw: str, modseq: int) -> list[int]:
+        """Return the mails that are read and were changed at this mod-sequence or later."""
+        self._select(raw)
+        with self._folder_errors(raw):  # RFC 7162 §3.1.5
+            return list(self._client.search(["SEEN", "MODSEQ", str(modseq)]))
+
+    def changes_of(self, raw: str, uids: Sequence[int]) -> dict[int, int]:
+        """Return the mod-sequence of each of some mails, 0 for one that the server leaves out."""
+        self._select(raw)
+        with self._folder_errors(raw):
+            found = self._fetch(uids, ["MODSEQ"])
+        return {uid: modseq_of(found.get(uid, {})) for uid in uids}
 
     def holds(self, raw: str, identity: str) -> bool:
         """Return whether a folder holds a mail with this Message-ID."""

@@ -45,7 +45,7 @@ READ_BYTES = 64 * 1024
 _NEWS = re.compile(rb"\* (?:\d{1,10} (?:EXISTS|EXPUNGE)|VANISHED)\b", re.IGNORECASE)
 _CHANGE = re.compile(rb"\* \d{1,10} FETCH\b", re.IGNORECASE)
 _FLAGS = re.compile(rb"\bFLAGS \(([^()]*+)\)", re.IGNORECASE)
-_LESSONS = {b"$junk", b"$notjunk"}
+_LESSONS = {b"$junk", b"$notjunk", b"\\seen"}
 _BYE = re.compile(rb"\* BYE\b", re.IGNORECASE)
 
 
@@ -206,8 +206,8 @@ class Wire(imaplib.IMAP4):
     def _tells(self, line: bytes) -> bool:
         """Return whether a line within IDLE means that something happened that may be a lesson.
 
-        "Still here" does not, nor that a mail was read; where flags change without being named,
-        nobody knows.
+        "Still here" does not. Of a mail that was read it is known at once when that was: an hour
+        later it would look like one of many. Where flags change without being named, nobody knows.
         """
         if _BYE.match(line):
             raise BreachError("the server ended the session (BYE)")

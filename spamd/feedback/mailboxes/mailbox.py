@@ -146,6 +146,25 @@ class FolderChanges:
         return self.numbered and self.end.validity == 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    r"""What was marked on mails that had lain in a folder unread.
+
+    read    those that are \Seen now
+    acted   those that are \Answered or \Flagged
+    others  how many other mails of the folder were marked as read since; None: nobody knows
+    singly  each of all these was marked by a change of its own
+    """
+
+    read: frozenset[str]
+    acted: frozenset[str]
+    others: int | None
+    singly: bool
+
+
+NOTHING_OPENED = Opened(read=frozenset(), acted=frozenset(), others=0, singly=True)
+
+
 class Mailbox(Protocol):
     """An account as the watcher uses it. All methods raise `MailboxError` when it is out of reach.
 
@@ -205,6 +224,16 @@ class Mailbox(Protocol):
         """Return which of these mails lie in a folder now and are not marked as deleted.
 
         In doubt a mail is there.
+        """
+        ...
+
+    async def opened(self, folder: Folder, unread: Sequence[str], read: Sequence[str]) -> Opened:
+        """Return what was marked on mails that were unread, or read, when this was asked last.
+
+        It costs nothing while nothing changed in the folder.
+
+        Raises:
+            FolderError: this folder can't be read.
         """
         ...
 

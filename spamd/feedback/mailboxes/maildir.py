@@ -25,12 +25,14 @@ from spamd.feedback.mailboxes.mailbox import (
     FolderError,
     MailboxError,
     MessageSummary,
+    Opened,
     Role,
     summary_of,
     unreadable,
     words,
 )
-from spamd.feedback.mailboxes.maildir_files import Files
+from spamd.feedback.mailboxes.maildir_files import Files, letters_of
+from spamd.feedback.mailboxes.opened import opened
 from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.ports import Cursor, Mailboxes
 from spamd.ports import Clock
@@ -198,7 +200,11 @@ class MaildirMailbox:
         cursor: Cursor,  # noqa: ARG002 - names of files last for ever
     ) -> Collection[str]:
         names = (await self._aside(self._list, folder)).names
-        return {key for key in keys if key in names and "T" not in _letters(names[key])}
+        return {key for key in keys if key in names and "T" not in letters_of(names[key])}
+
+    async def opened(self, folder: Folder, unread: Sequence[str], read: Sequence[str]) -> Opened:
+        names = self._names.get(folder.raw, {})
+        return await self._aside(opened, self._files, folder, names, unread, read)
 
     async def raised_baseline(self, folder: Folder, cursor: Cursor) -> Cursor:
         listing = await self._aside(self._list, folder)
@@ -351,13 +357,9 @@ def _base(name: str) -> str:
     return name.partition(":2,")[0]
 
 
-def _letters(name: str) -> str:
-    return name.partition(":2,")[2]
-
-
 def _flags(name: str, keywords: Mapping[str, str]) -> frozenset[str]:
     return frozenset(
         flag
-        for letter in _letters(name)
+        for letter in letters_of(name)
         if (flag := FLAG_NAMES.get(letter) or keywords.get(letter))
     )

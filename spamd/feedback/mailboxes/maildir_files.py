@@ -93,6 +93,17 @@ class Files:
                         raise TooManyError(0, f"it holds more than {MOST_MAILS:,} files")
                     yield f"{part}/{entry.name}"
 
+    def changes(self, raw: str) -> Iterator[tuple[str, int]]:
+        """Yield the files of `cur`, as "cur/…", each with the time of its last change, in ns.
+
+        Raises:
+            OSError: it can't be read.
+        """
+        with self._opened(raw, "cur") as folder, os.scandir(folder) as entries:
+            for entry, _ in zip(entries, range(MOST_MAILS), strict=False):
+                with suppress(FileNotFoundError):  # its flags changed, and with them its name
+                    yield f"cur/{entry.name}", entry.stat(follow_symlinks=False).st_ctime_ns
+
     def open(self, raw: str, name: str) -> BinaryIO:
         """Open a mail, or another file of a folder, for reading."""
         part, _, file = name.rpartition("/")
@@ -156,3 +167,8 @@ def _modified(name: str | Path, folder: int | None, *, follow: bool = False) -> 
         return os.stat(name, dir_fd=folder, follow_symlinks=follow).st_mtime_ns
     except OSError:
         return 0
+
+
+def letters_of(name: str) -> str:
+    """Return the flags that a file's name holds."""
+    return name.partition(":2,")[2]

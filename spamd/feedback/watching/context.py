@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from spamd.feedback.kept_choice import Choice
 from spamd.feedback.mailboxes.blocking_threads import BlockingThreads
 from spamd.feedback.mailboxes.imap_login import TlsContexts
-from spamd.feedback.ports import FeedbackObserver, History, Mailboxes
+from spamd.feedback.ports import FeedbackObserver, History, KeptMessages, Mailboxes
 from spamd.feedback.teacher import Extract, Teacher
 from spamd.ports import Clock
 
@@ -17,10 +18,14 @@ class WatcherContext:
     """What watchers know, whom they teach and tell.
 
     mailboxes  what the folders held at the last poll
+    kept       which mail people have read and kept
+    choice     which of it is taught
     history    what we said about mail, and what it was taught as
     """
 
     mailboxes: Mailboxes
+    kept: KeptMessages
+    choice: Choice
     history: History
     teacher: Teacher
     extract: Extract

@@ -42,9 +42,13 @@ class Event(StrEnum):
 
 
 class Why(StrEnum):
-    """Why a mail teaches nothing; all but the first are doubts about what may be a lesson."""
+    """Why a mail teaches nothing at once; all but the first two are doubts about a lesson.
+
+    What its owner has filed is kept (`kept_finder`).
+    """
 
     NOTHING = "teach nothing"
+    FILED = "filed by their owner"
     HASTY = "moved sooner than a person does"
     THROWN = "moved to a folder that may be the Trash"
     COPIED = "still where they lay before"
@@ -92,6 +96,8 @@ def lesson(facts: MoveFacts) -> Label | Why:
     else:
         meant = _by_move(facts)
         doubt = _doubt(facts)
+        if meant is None and doubt is None and _is_filed(facts):
+            return Why.FILED
     return Why.NOTHING if meant is None else doubt or meant
 
 
@@ -121,6 +127,12 @@ def _by_move(facts: MoveFacts) -> Label | None:
     judged_spam = is_told(Label.SPAM, facts.verdict, None) and facts.label is None
     filed = facts.place is Place.OTHER and facts.was & Place.INBOX and judged_spam
     return Label.HAM if filed else None
+
+
+def _is_filed(facts: MoveFacts) -> bool:
+    """Return whether a mail that we let pass went from the inbox to another folder."""
+    passed = facts.verdict in {Verdict.HAM, Verdict.UNSURE} and facts.label is None
+    return passed and facts.place is Place.OTHER and bool(facts.was & Place.INBOX)
 
 
 def _doubt(facts: MoveFacts) -> Why | None:

@@ -31,6 +31,10 @@ VIEW_SAMPLE = 200
 VIEW_LEAST = 3
 """With fewer mails than this nothing can be said of a folder."""
 
+VIEW_SURE = 5
+"""So many mails are no chance. In what may be a view nothing is taught; that a mail lies in it as
+well is only overlooked when it surely is one."""
+
 VIEW_SHARE, VIEW_MAIN_SHARE = 0.8, 0.3
 """A view: so much of its mail lies elsewhere too, so much of it in the inbox or in Junk. A folder
 that is shown shares its mail as well, but with the view alone."""
@@ -66,8 +70,11 @@ class MoveVerifier:
         self._options = options
         self._clock = context.clock
 
-    async def verify(self, state: PollState) -> set[str]:
-        """Ask where the mails that may be lessons lie now; return which folders are views."""
+    async def verify(self, state: PollState) -> dict[str, int]:
+        """Ask where the mails that may be lessons lie now; return which folders are views.
+
+        With each view stands how many mails tell that it is one.
+        """
         for folder, cursor, keys in list(state.origins()):
             try:
                 present = await self._mailbox.still_there(folder, sorted(keys), cursor)
@@ -86,11 +93,9 @@ class MoveVerifier:
             ]
         names = {row.folder for one in state.possible for row in one.rows}
         names |= {one.changed.folder.name for one in state.possible}
-        return {
-            name
-            for name in names
-            if state.place(name) is Place.OTHER and await self._is_view(name, state)
-        }
+        others = [name for name in names if state.place(name) is Place.OTHER]
+        sizes = {name: await self._view_size(name, state) for name in others}
+        return {name: size for name, size in sizes.items() if size}
 
     async def known(self, messages: Sequence[MessageSummary]) -> Mapping[str, Known]:
         """Return what is known of mails under their ids."""
@@ -105,17 +110,20 @@ class MoveVerifier:
         return known
 
     async def decide(
-        self, one: PossibleLesson, state: PollState, views: set[str], known: Known | None
+        self, one: PossibleLesson, state: PollState, views: Mapping[str, int], known: Known | None
     ) -> Label | Why:
         """Return what a mail teaches, or why it teaches nothing."""
         seen = one.changed
         if seen.folder.name in views:
             return Why.SHOWN
         found = lesson(self._facts(one, state, views, known))
-        if isinstance(found, Why) or seen.event is Event.MARKED:
+        doubted = isinstance(found, Why) and found is not Why.FILED
+        if doubted or seen.event is Event.MARKED:
             return found
         if _is_renamed(one, state):
             return Why.RENAMED
+        if found is Why.FILED:
+            return found
         return (
             Why.TWICE
             if await self._mailbox.in_excluded_folder(seen.folder, seen.message)
@@ -147,23 +155,25 @@ class MoveVerifier:
         return Candidate(features=features, label=label, known=known)
 
     def _facts(
-        self, one: PossibleLesson, state: PollState, views: set[str], known: Known | None
+        self, one: PossibleLesson, state: PollState, views: Mapping[str, int], known: Known | None
     ) -> MoveFacts:
         message, folder = one.changed.message, one.changed.folder
         was = stays = came = NOWHERE
         gone = []
         for row in one.rows:
-            if row.folder in views:
+            if views.get(row.folder, 0) >= VIEW_SURE:
                 continue
             was |= state.place(row.folder)
             if state.has_left(row):
                 gone.append(row)
             else:
                 stays |= state.place(row.folder)
-        here = 0
+        here, beside = 0, False
         for new in state.came.get(message.trace, ()):
-            came |= NOWHERE if new.folder in views else state.place(new.folder)
+            shown = views.get(new.folder, 0) >= VIEW_SURE
+            came |= NOWHERE if shown else state.place(new.folder)
             here += new.folder == folder.name
+            beside |= new.folder not in {*views, folder.name} and not state.is_kept(new.folder)
         dates = {row.delivered for row in gone if row.delivered}
         same = known is not None or one.changed.sighting.delivered in dates
         return MoveFacts(
@@ -175,7 +185,7 @@ class MoveVerifier:
             mark=mark(message) if self._options.keywords else None,
             verdict=known.verdict if known else None,
             label=known.label if known else None,
-            same=same and here <= len(gone),
+            same=same and here <= len(gone) and not beside,
             hasty=self._is_hasty(gone or one.rows, state, known),
             kept=folder.kept,
         )
@@ -194,20 +204,21 @@ class MoveVerifier:
                 return True
         return False
 
-    async def _is_view(self, name: str, state: PollState) -> bool:
-        """Return whether a folder shows mail that lies in other folders at the same time."""
+    async def _view_size(self, name: str, state: PollState) -> int:
+        """Return how many mails a folder holds that shows mail of other folders; 0: it is none."""
         rows = [*await self._mailboxes.lying(self._mailbox.key, name)]
         rows += [one for ones in state.came.values() for one in ones if one.folder == name]
         rows = [row for row in rows if not state.has_left(row)][-VIEW_SAMPLE:]
         if len(rows) < VIEW_LEAST:
-            return False
+            return 0
         others = await self._mailboxes.seen(self._mailbox.key, [row.mail for row in rows])
         shared = main = 0
         for row in rows:
             places = _elsewhere(row, others, state)
             shared += bool(places)
             main += any(state.place(place) is not Place.OTHER for place in places)
-        return shared >= VIEW_SHARE * len(rows) and main >= VIEW_MAIN_SHARE * len(rows)
+        shows = shared >= VIEW_SHARE * len(rows) and main >= VIEW_MAIN_SHARE * len(rows)
+        return len(rows) if shows else 0
 
 
 def _elsewhere(

@@ -62,6 +62,8 @@ class PollState:
         self.changes: dict[str, FolderChanges] = {}
         self.unread: set[str] = set()
         self.possible: list[PossibleLesson] = []
+        self.filed: list[PossibleLesson] = []
+        self.delivered: list[ChangedMessage] = []
         self.outside: Counter[str] = Counter()
         self.came: dict[bytes, list[Sighting]] = {}
         self._left: dict[tuple[str, str], Sighting] = {}
@@ -71,6 +73,10 @@ class PollState:
     def place(self, folder: str) -> Place:
         """Return what a folder is; one that is gone is nowhere."""
         return self.folders[folder].place if folder in self.folders else NOWHERE
+
+    def is_kept(self, folder: str) -> bool:
+        """Return whether a folder is known not to be the Trash."""
+        return folder in self.folders and self.folders[folder].kept
 
     def add_arrived(self, seen: Sequence[ChangedMessage]) -> None:
         """Take note of mails that are new."""
@@ -121,6 +127,10 @@ class PollState:
                     else:
                         self._left[_where(row)] = row
 
+    def missing(self, folder: str) -> set[str]:
+        """Return the mails that are not known to be in a folder any more."""
+        return {key for name, key in self._left if name == folder}
+
     def has_left(self, row: Sighting) -> bool:
         """Return whether a mail is known to be gone from where it lay."""
         return _where(row) in self._left and _where(row) not in self._doubted
@@ -144,6 +154,8 @@ class PollState:
                 self.came[one.message.trace] += fresh
             elif self._from_outside(one):
                 self.outside[one.folder.name] += 1
+            elif one.folder.place is Place.INBOX and not fresh:
+                self.delivered.append(one)
 
     def to_remember(self) -> tuple[list[Sighting], list[tuple[str, str]]]:
         """Return what is to be added to the sightings, and what to be removed."""

@@ -28,6 +28,9 @@ from spamd.feedback.run_summary import RunSummary
 from spamd.feedback.teacher import Candidate
 from spamd.feedback.watching.changed_folders import ChangedFolders
 from spamd.feedback.watching.context import WatcherContext
+from spamd.feedback.watching.kept_finder import KeptFinder
+from spamd.feedback.watching.kept_teacher import KeptTeacher
+from spamd.feedback.watching.kept_verifier import KeptVerifier
 from spamd.feedback.watching.lesson_rule import Event, Why
 from spamd.feedback.watching.move_verifier import DATE_S, MoveVerifier
 from spamd.feedback.watching.parked_messages import ParkedMessages
@@ -74,6 +77,9 @@ class Watcher:
         self._turn = turn or nullcontext()
         self._verifier = MoveVerifier(mailbox, context, options)
         self._changed_folders = ChangedFolders(mailbox, context)
+        kept_verifier = KeptVerifier(mailbox, context, self._verifier)
+        self._kept_finder = KeptFinder(mailbox, context, options, kept_verifier)
+        self._kept_teacher = KeptTeacher(mailbox, context, kept_verifier)
         self._parked = ParkedMessages(mailbox, context, options, self._verifier, self._teach)
         self._wait_in: Folder | None = None
         self.reader = SummaryReader(mailbox, self._parked, options)
@@ -154,7 +160,11 @@ class Watcher:
             await self._read(batch, state, summary)
         self._parked.chunk = self._options.chunk
         await self._decide(state, summary)
+        if self.reader.whole:
+            await self._kept_finder.poll(state, self._began)
         await self._remember(state)
+        if self.reader.whole and self._options.kept_days:
+            summary.add(await self._kept_teacher.poll(state))
         self._changed_folders.polled = True
         if summary.examined:
             self._observer.happened(
@@ -246,7 +256,7 @@ class Watcher:
     async def _decide(self, state: PollState, summary: RunSummary) -> None:
         """Teach what a person has taught."""
         await self._compare(state)
-        views = await self._verifier.verify(state) if state.possible else set()
+        views = await self._verifier.verify(state) if state.possible else {}
         known = await self._verifier.known([one.changed.message for one in state.possible])
         candidates = []
         for one in state.possible:
@@ -270,7 +280,7 @@ class Watcher:
         self,
         one: PossibleLesson,
         state: PollState,
-        views: set[str],
+        views: Mapping[str, int],
         known: Mapping[str, Known],
         summary: RunSummary,
     ) -> Candidate | None:
@@ -289,6 +299,8 @@ class Watcher:
             await self._parked.fail(seen.folder, seen.message.key, error, summary, label=label)
         else:
             summary.skipped[found] += 1
+            if found is Why.FILED:
+                state.filed.append(one)
         return None
 
     async def _remember(self, state: PollState) -> None:

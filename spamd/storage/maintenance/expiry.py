@@ -15,7 +15,7 @@ from spamd.ports import Clock
 from spamd.storage.corpus import corpus_tables
 from spamd.storage.engine import Database
 from spamd.storage.options import Ages
-from spamd.storage.tables import account, change, cursor, held, parked, scan, sighting
+from spamd.storage.tables import account, change, cursor, held, kept, parked, scan, sighting
 from spamd.storage.times import to_number
 
 CHUNK = 500
@@ -30,6 +30,7 @@ class Expired:
     changes    `change` rows that no running process needs any more
     accounts   accounts that nobody watches any more
     sightings  mails that were seen there
+    kept       mails that people might keep, of which the scan is gone, and those of such accounts
     parked     mails that could not be learned and were given up, and those of such accounts
     held       lessons that nobody reviewed
     """
@@ -38,6 +39,7 @@ class Expired:
     changes: int
     accounts: int
     sightings: int
+    kept: int
     parked: int
     held: int
 
@@ -62,6 +64,10 @@ async def expire(database: Database, clock: Clock, ages: Ages, *, dry_run: bool)
         scans=await old.remove(scan, scan.c.time < old.before(days=ages.scans_days)),
         changes=await old.remove(change, folded & unused),
         sightings=await old.remove(sighting, sighting.c.account.in_(names)),
+        kept=await old.remove(
+            kept,
+            (kept.c.came < old.before(days=ages.scans_days)) | kept.c.account.in_(names),
+        ),
         parked=await old.remove(
             parked,
             (given_up & (parked.c.time < old.before(days=ages.parked_days)))
