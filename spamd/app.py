@@ -33,6 +33,7 @@ from spamd.listeners.spamc.listener import SpamcListener
 from spamd.network.shared import Shared
 from spamd.network.sockets import unbound
 from spamd.observe.lag import LoopLag
+from spamd.observe.loop import loop, span
 from spamd.observe.metrics import Metrics
 from spamd.relay.listener import Relay
 from spamd.relay.options import OnOverload
@@ -58,7 +59,7 @@ FIRST = (
 made on first use must not delay a client."""
 
 EXPIRE_S = 3600.0
-"""Between two runs that remove what is too old."""
+"""Between two runs that remove what is too old, and that look back."""
 
 AT_ONCE = ("log", "feedback")
 """Sections that a reload changes; for the others the log names a restart."""
@@ -148,6 +149,7 @@ class Application:
         yield self._periodic("expiry", EXPIRE_S, self._expire)
         yield Once(name="feedback", work=self._watch_mailboxes)
         if self._worker == 0:
+            yield self._periodic("loop", EXPIRE_S, self._look_back)
             yield OpenRelayCheck(settings.relay, settings.next_hop, self.observer)
 
     def _periodic(
@@ -160,6 +162,15 @@ class Application:
     async def _judge_when_open(self) -> None:
         await self._opening.retried()
         self._judge()
+
+    async def _look_back(self, store: Store) -> None:
+        """Show how often mail was judged wrong lately."""
+        since, until = span(
+            WallClock().now(),
+            scans_days=self._settings.database.scans_days,
+            kept_days=self._settings.feedback.kept_days,
+        )
+        self._metrics.looped(loop(await store.loop(since, until)))
 
     async def _expire(self, store: Store) -> None:
         """Remove what is too old, and say how much that was."""

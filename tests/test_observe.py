@@ -17,10 +17,12 @@ from spamd.errors import NextHopRefused, StorageUnavailable
 from spamd.feedback.ports import Held
 from spamd.message.features import extract
 from spamd.observe.log import LogObserver, queue_id
+from spamd.observe.loop import loop
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions, MetricsOptions, host_and_port
 from spamd.report import ScanReport
 from spamd.sample import Label
+from spamd.storage.loop_counts import Judged, LoopCounts
 from spamd.wording import printable
 from tests.fakes import FakeClock
 
@@ -396,3 +398,26 @@ def test_printable_text_is_left_alone_and_long_text_is_cut() -> None:
     assert printable("Grüße, 世界") == "Grüße, 世界"
     assert printable("x" * 20, limit=10) == "x" * 10 + "…"
     assert printable("\udcff\x00") == "\\udcff\\x00"
+
+
+def test_the_metrics_show_how_often_verdicts_were_wrong() -> None:
+    metrics = Metrics(MetricsOptions())
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    counts = LoopCounts(
+        since=now,
+        until=now,
+        ham=Judged(scanned=1000, spam=5, kept=195),
+        unsure=Judged(),
+        spam=Judged(scanned=400, ham=2),
+    )
+
+    metrics.looped(loop(counts))
+
+    def shown(error: str, value: str) -> float | None:
+        labels = {"error": error, "value": value}
+        return metrics.registry.get_sample_value("spamd_wrong_ratio", labels)
+
+    assert shown("spam_passed", "estimate") == pytest.approx(0.025)
+    assert shown("spam_passed", "low") == pytest.approx(0.0082, abs=1e-4)
+    assert shown("spam_passed", "high") == pytest.approx(0.0574, abs=1e-4)
+    assert shown("ham_lost", "estimate") == pytest.approx(0.005)

@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.feedback.ports import AccountState
+from spamd.observe.loop import Loop
 from spamd.observe.options import MetricsOptions, host_and_port
 from spamd.report import ScanReport
 from spamd.sample import Label
@@ -84,6 +85,15 @@ class Metrics:
             ("event",),
             registry=self.registry,
         )
+        self._wrong = Gauge(
+            "spamd_wrong_ratio",
+            "Estimated share of verdicts that were wrong, from what people corrected and kept, of"
+            ' the days that scans are kept: error="spam_passed" or "ham_lost", each with the bounds'
+            ' that hold it with 95 % (value="low", "estimate", "high"). Worker 0 tells it, each'
+            " hour; nothing until then.",
+            ("error", "value"),
+            registry=self.registry,
+        )
         self._corpus = Gauge(
             "spamd_corpus_messages",
             "Messages learned; alert when one label has more than five times the other.",
@@ -133,6 +143,17 @@ class Metrics:
     def failed(self, event: str) -> None:
         """Count a fault."""
         self._faults.labels(event).inc()
+
+    def looped(self, found: Loop) -> None:
+        """Show how often verdicts were wrong."""
+        for name, one in found.estimates:
+            percents = {
+                "low": one.interval.low,
+                "estimate": one.rate,
+                "high": one.interval.high,
+            }
+            for value, share in percents.items():
+                self._wrong.labels(name, value).set(share / 100)
 
     def follow_corpus(
         self, messages: Callable[[Label], float], tokens: Callable[[], float]

@@ -10,6 +10,7 @@ await store.close()
 
 from asyncio import wrap_future
 from contextlib import suppress
+from datetime import datetime
 from typing import Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_mo
 from spamd.storage.engine import Database
 from spamd.storage.kept_messages import SqlKeptMessages
 from spamd.storage.leases import SqlLeases
+from spamd.storage.loop_counts import LoopCounts, loop_counts
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.scans import Scans
@@ -131,6 +133,11 @@ class Store:
         """Return the lessons in force, counted by the database: quick however many there are."""
         async with self.database.reading() as connection:
             return await journal.summary(connection)
+
+    async def loop(self, since: datetime, until: datetime) -> LoopCounts:
+        """Return what became of the messages that were judged in a time."""
+        async with self.database.reading() as connection:
+            return await loop_counts(connection, since, until)
 
     async def secret(self) -> bytes:
         """Return the installation's secret, the key of our message ids' check."""

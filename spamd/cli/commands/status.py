@@ -15,10 +15,11 @@ from spamd.cli.session import Session, awaited, session
 from spamd.wording import counted, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from spamd.bayes.counts import Totals
     from spamd.feedback.ports import Held, LeaseHolder, Parked, WatchedAccount
+    from spamd.observe.loop import Loop
     from spamd.relay.outbound.open_relay import ProbeResult
     from spamd.settings import Settings
     from spamd.storage.corpus.journal import Summary
@@ -44,6 +45,7 @@ class State:
     accounts: "Sequence[WatchedAccount]"
     watcher: "LeaseHolder | None"
     next_hops: "Sequence[ProbeResult]"
+    loop: "Loop"
 
 
 def status(
@@ -68,10 +70,17 @@ def status(
 
 
 async def _state(here: Session) -> State:
+    from spamd.clock import WallClock
     from spamd.feedback.account_states import LEASE
+    from spamd.observe.loop import loop, span
     from spamd.relay.outbound.open_relay import probe_all
 
     settings = here.settings
+    since, until = span(
+        WallClock().now(),
+        scans_days=settings.database.scans_days,
+        kept_days=settings.feedback.kept_days,
+    )
     asked = probe_all(settings.relay, settings.next_hop, within_s=PROBE_TIMEOUT_S)
     async with resources.open_store(here.settings) as store:
         return State(
@@ -84,6 +93,7 @@ async def _state(here: Session) -> State:
             accounts=await store.accounts.accounts(),
             watcher=await store.leases.holder(LEASE),
             next_hops=[seen async for seen in asked],
+            loop=loop(await store.loop(since, until)),
         )
 
 
@@ -132,6 +142,7 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
             "corrections": lessons.corrections,
             "last": [_lesson_json(each) for each in state.last],
         },
+        "loop": _loop_json(state.loop),
         "held": len(state.held),
         "parked": len(state.parked),
         "watched_by": state.watcher.holder if state.watcher else None,
@@ -160,6 +171,8 @@ def _print(state: State, settings: "Settings") -> None:
     if lessons.total:
         share = 100 * lessons.corrections / lessons.total
         line(f"             {lessons.corrections:,} of them corrected the filter ({share:.1f} %)")
+    for text in loop_lines(state.loop):
+        line(text)
     if state.held:
         line(f"held         {counted(len(state.held), 'lesson')} for review: spamd lessons held")
     if state.parked:
@@ -197,6 +210,50 @@ def _print_accounts(state: State) -> None:
             " for the next poll;"
         )
         line("             see the limits of Dovecot and the kernel, Growth in docs/operations.md")
+
+
+def _loop_json(loop: "Loop") -> dict[str, object]:
+    found: dict[str, object] = {
+        "since": loop.since.isoformat(),
+        "until": loop.until.isoformat(),
+        "corrected": loop.corrected,
+        "unsure": loop.unsure,
+        "unsure_settled": loop.settled,
+    }
+    for name, one in loop.estimates:
+        estimate, low, high = one.messages
+        found[name] = {
+            "scanned": one.scanned,
+            "corrected": one.wrong,
+            "kept": one.right,
+            "untouched": one.untouched,
+            "least": one.least,
+            "rate": one.rate,
+            "rate_95": one.interval.to_json(),
+            "messages": estimate,
+            "messages_95": [low, high],
+        }
+    return found
+
+
+def loop_lines(loop: "Loop") -> "Iterator[str]":
+    """Yield in lines how often mail was judged wrong, as far as people tell."""
+    if not any(one.scanned for _, one in loop.estimates):
+        return
+    yield (
+        f"loop         {loop.corrected:,} verdicts corrected by people,"
+        f" {loop.settled:,} of {loop.unsure:,} unsure messages settled"
+        f" ({loop.since.astimezone():%Y-%m-%d} to {loop.until.astimezone():%Y-%m-%d})"
+    )
+    for (_, one), words in zip(loop.estimates, ("spam passed", "ham lost"), strict=True):
+        estimate, low, high = one.messages
+        least = "at least " if one.least else ""
+        yield (
+            f"             {words}: {least}{one.rate:.2f} % ({one.interval.low:.2f} to"
+            f" {one.interval.high:.2f} %) of {one.scanned:,}, {estimate:,.0f} messages"
+            f" ({low:,.0f} to {high:,.0f}): {one.wrong:,} corrected, {one.right:,} kept,"
+            f" {one.untouched:,} untouched"
+        )
 
 
 def _sources(lessons: "Summary") -> str:
