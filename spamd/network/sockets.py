@@ -111,6 +111,8 @@ def _fill(column: list[socket.socket], listener: Listener, workers: int) -> None
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         column.append(sock)
         sock.bind(listener.path)
+        if listener.mode is not None:
+            Path(listener.path).chmod(listener.mode)
         sock.listen(BACKLOG)
         column.extend(sock.dup() for _ in range(workers - 1))
         return

@@ -34,6 +34,9 @@ from tests.waiting import wait_until
 CORPORA = Path(__file__).resolve().parents[3] / "shared" / "corpora"
 """Archives of public mail, beside the checkout; too large and not ours to be part of it."""
 
+SPAMC_CLIENTS = Path("/usr/local/lib/spamc-clients-for-tests")
+"""The folder that `.ci/install-packages` puts aiospamc and isbg into, with what they need."""
+
 CYRUS_ROOT = Path("/usr/local/lib/cyrus-for-tests")
 """The folder below which `.ci/install-packages` unpacks Cyrus."""
 
@@ -58,6 +61,7 @@ _FILES = {
     "miltertest": [Path("/usr/bin/miltertest")],
     "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
     "chromium": [Path("/usr/bin/chromium")],
+    "spamc-clients": [SPAMC_CLIENTS / "aiospamc", SPAMC_CLIENTS / "isbg"],
     "spamassassin": [Path("/usr/sbin/spamd"), Path("/usr/bin/spamc")],
     "cyrus": [CYRUS_ROOT / "usr/sbin/cyrmaster"],
     "gmime": [  # read by Debian's Python, in a process of its own
@@ -128,7 +132,7 @@ def _no_python() -> str | None:
 def exim_program() -> Path:
     """Return where Exim is, installed or as `.ci/install-packages` unpacks it beside Postfix."""
     installed = Path("/usr/sbin/exim4")
-    unpacked = Path("/usr/local/lib/exim4-for-tests/usr/sbin/exim4")
+    unpacked = Path("/usr/local/lib/exim4-heavy-for-tests/usr/sbin/exim4")
     return installed if installed.exists() else unpacked
 
 

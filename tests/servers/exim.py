@@ -1,4 +1,4 @@
-"""Exim 4.96 as the mail server of a small site: `exim`.
+"""Exim 4.96 (exim4-daemon-heavy) as the mail server of a small site: `exim`.
 
 Nothing of /etc/exim4 is read. What an admin adds for spamd (a line of the main section, a router, a
 transport) is put where it belongs in a configuration that takes mail for y.test and delivers it
@@ -29,12 +29,15 @@ deliver_drop_privilege = true
 tls_advertise_hosts =
 domainlist local_domains = y.test
 acl_smtp_rcpt = take
+acl_smtp_data = acl_check_data
 {main}
 begin acl
 take:
   deny local_parts = ^.*[@%!/|]
   accept hosts = 127.0.0.1
   accept domains = +local_domains
+acl_check_data:
+{acl}
 begin routers
 {router}
 people:
@@ -56,8 +59,9 @@ class EximAdditions:
     """What an admin adds, by the places where it belongs."""
 
     main: str
-    router: str
-    transport: str
+    router: str = ""
+    transport: str = ""
+    acl: str = "accept"  # what is asked when the mail is there
 
 
 class Exim(Server):
@@ -84,6 +88,7 @@ class Exim(Server):
             directory=self.directory,
             program=exim_program(),
             main=added.main,
+            acl=added.acl,
             router=added.router,
             transport=added.transport,
         )

@@ -2,17 +2,20 @@
 
 from dataclasses import dataclass
 
-from spamd.network.addresses import Listener, parse_listeners
+from spamd.network.addresses import Listener, parse_listeners, parse_mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpamcOptions:
     """Where clients of the SPAMC protocol connect.
 
-    listen   addresses, "host:port", "[v6]:port" or "unix:/path"; empty: off
+    listen        addresses, "host:port", "[v6]:port" or "unix:/path"; empty: off
+    socket_mode   rights of the UNIX sockets, octal; who may write to one may also teach by it.
+                  "0666" lets every account of the machine
     """
 
     listen: tuple[str, ...] = ()
+    socket_mode: str = "0660"
 
     def __post_init__(self) -> None:
         _ = self.listeners  # each is an address
@@ -20,4 +23,5 @@ class SpamcOptions:
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """Return every address to listen on."""
-        return parse_listeners(self.listen, key="spamc.listen")
+        mode = parse_mode(self.socket_mode, key="spamc.socket_mode")
+        return parse_listeners(self.listen, key="spamc.listen", mode=mode)

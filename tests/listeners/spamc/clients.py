@@ -10,7 +10,7 @@ from spamd.listeners.spamc.listener import SpamcListener
 from spamd.network.addresses import parse_listeners
 from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
-from spamd.ports import MessageTeacher
+from spamd.ports import Inspector, MessageTeacher
 from spamd.relay.options import RelayOptions
 from tests.fakes import FakeClock, FakeInspector, FakeObserver, NoTeacher
 
@@ -22,7 +22,6 @@ class Running:
     """A listener that runs; `address` is where."""
 
     address: tuple[str, int] | str
-    inspector: FakeInspector
     observer: FakeObserver
     shared: Shared
     listener: SpamcListener
@@ -49,7 +48,7 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    inspector: FakeInspector | None = None,
+    inspector: Inspector | None = None,
     teacher: MessageTeacher | None = None,
     address: str = "127.0.0.1:0",
     **options: Any,
@@ -67,7 +66,6 @@ async def running(
     try:
         yield Running(
             address=sock.getsockname(),
-            inspector=inspector,
             observer=observer,
             shared=shared,
             listener=listener,

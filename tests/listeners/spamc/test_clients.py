@@ -123,10 +123,10 @@ async def test_a_client_that_hangs_up_costs_nothing_and_is_no_fault() -> None:
 
 async def test_more_than_was_announced_is_refused_also_when_it_comes_late() -> None:
     gate = asyncio.Event()
-    async with running(FakeInspector(SPAM, gate=gate)) as here:
+    async with running(judge := FakeInspector(SPAM, gate=gate)) as here:
         reader, writer = await here.connect()
         writer.write(request("PROCESS"))
-        await here.inspector.begun.wait()
+        await judge.begun.wait()
         writer.write(b"the rest of the mail")
         (connection,) = here.listener.connections
         await until(lambda: bool(connection.reader._buffer))  # type: ignore[attr-defined]  # it has come

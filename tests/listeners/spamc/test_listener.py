@@ -26,10 +26,10 @@ async def test_a_check_says_the_verdict_and_the_score() -> None:
     async with running(FakeInspector(SPAM)) as here:
         reply = await here.ask(request("CHECK"))
     assert reply == b"SPAMD/1.1 0 EX_OK\r\nSpam: True ; 9.7 / 5.0\r\n\r\n"
-    async with running(FakeInspector(HAM)) as here:
+    async with running(judge := FakeInspector(HAM)) as here:
         reply = await here.ask(request("CHECK"), ends=False)
     assert reply == b"SPAMD/1.1 0 EX_OK\r\nSpam: False ; -1.8 / 5.0\r\n\r\n"
-    assert here.inspector.seen[0][0] == MAIL
+    assert judge.seen[0][0] == MAIL
     assert [reply for _, reply, _ in here.observer.scans] == [b"0"]
 
 
@@ -56,9 +56,9 @@ async def test_over_a_unix_socket_it_is_the_same(tmp_path: Path) -> None:
 
 async def test_the_end_of_the_daemon_waits_for_a_mail_that_is_being_judged() -> None:
     gate = asyncio.Event()
-    async with running(FakeInspector(SPAM, gate=gate)) as here:
+    async with running(judge := FakeInspector(SPAM, gate=gate)) as here:
         asking = asyncio.ensure_future(here.ask(request("CHECK")))
-        await here.inspector.begun.wait()
+        await judge.begun.wait()
         stopping = asyncio.ensure_future(here.listener.stop())
         await asyncio.sleep(0)
         gate.set()
