@@ -20,6 +20,10 @@ def main() -> int:
         code = filtered(arguments, run)
         if code is not None:
             return code
+    if "--daemon" in arguments:
+        from spamd.cli.pipe.entry import taught  # noqa: PLC0415 - likewise
+
+        return taught(arguments, run)
     return run(arguments)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from spamd import resources
-from spamd.cli.arguments import JsonOption
+from spamd.cli.arguments import DaemonOption, JsonOption, refuse_daemon
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
@@ -33,12 +33,14 @@ def forget(
         list[str], typer.Argument(metavar="ID|PATH", help="Mail, or the X-Spam-Id of one.")
     ],
     *,
+    daemon: DaemonOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Take back lessons, as if they had never been learned.
 
     Messages that were never learned are named and change nothing.
     """
+    refuse_daemon(context, daemon=daemon)
     refuse_terminal(context, names)
     return awaited(_forget(session(context), targets(names), as_json=as_json))
 

@@ -11,7 +11,7 @@ import typer
 
 from spamd import resources
 from spamd.cli.advice import advices
-from spamd.cli.arguments import JsonOption
+from spamd.cli.arguments import DaemonOption, JsonOption, refuse_daemon
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
@@ -74,6 +74,7 @@ def train(
     yes: Annotated[
         bool, typer.Option("--yes", help="Don't ask, however many files there are.")
     ] = False,
+    daemon: DaemonOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Teach that mail is spam, or ham.
@@ -82,8 +83,9 @@ def train(
     zip); nothing in it is changed. Files that are no mail messages are skipped and named. A message
     that was learned before is not counted again; if it was learned under the other label, that
     lesson is corrected. After an interruption run the same command again: it learns what is
-    missing.
+    missing. With --daemon it is a person's report: a burst of them may be held for a review.
     """
+    refuse_daemon(context, daemon=daemon)
     refuse_terminal(context, paths)
     extent = files.extent(paths, files.MANY_FILES)
     if not yes and extent.files > files.MANY_FILES:

@@ -17,9 +17,10 @@ class Arguments:
     flags        options without a value
     """
 
-    __slots__ = ("command", "config", "flags", "given")
+    __slots__ = ("_all", "command", "config", "flags", "given")
 
     def __init__(self, arguments: "Sequence[str]") -> None:
+        self._all = arguments
         self.command: list[str] = []
         self.config: str | None = None
         self.given: list[str] = []
@@ -40,3 +41,7 @@ class Arguments:
             self.flags.add(argument)
         else:
             self.command.append(argument)
+
+    def without(self, flag: str) -> list[str]:
+        """Return the command line without a flag."""
+        return [argument for argument in self._all if argument != flag]

@@ -39,3 +39,14 @@ def filtered(arguments: list[str], run: "Callable[[list[str]], int]") -> int | N
 
         last_resort()
     return code
+
+
+def taught(arguments: list[str], run: "Callable[[list[str]], int]") -> int:
+    """Have the daemon learn or forget a mail, if a command line plainly asks for it; else `run`."""
+    wanted = Arguments(arguments)
+    plain = wanted.command in (["train", "spam", "-"], ["train", "ham", "-"], ["forget", "-"])
+    if not plain or wanted.flags != {"--daemon"} or os.isatty(STDIN):
+        return run(arguments)
+    from spamd.cli.pipe.learning import taught
+
+    return taught(wanted, run)
