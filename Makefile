@@ -1,9 +1,10 @@
 # What this checkout can do. Every target makes .venv as far as it needs it; PYTHON=… names another
 # interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS=-x runs them in one process and stops
 # at the first failure, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for
-# SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived.
+# SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
+# WAY=… by which way mail comes in.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs histories year check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
+.PHONY: help run test docs histories year listeners check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -15,6 +16,7 @@ CORPORA ?= tests/golden
 FUZZ ?= message
 SECONDS ?= 600
 SHARE ?= 1
+WAY ?= milter
 MUTANTS ?=
 COUNT ?=
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
@@ -45,6 +47,10 @@ histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on 
 year: $(DEV)  ## live a year of 2,000,000 mails, or a SHARE of it: tables, memory and files stay flat
 	$(BIN)/python -m tests.storage.year $(SHARE)
 
+listeners: $(DEV)  ## try a WAY in (milter) with real servers and clients: 1,000 mails, 10,000 broken streams, a crowd
+	@.ci/install-packages tests
+	nice $(BIN)/python -m tests.listeners.$(WAY)
+
 check: $(DEV)  ## formatting, lint, types, layers of imports, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -71,7 +77,7 @@ compare-parsers: $(DEV)  ## compare what is read of mail in CORPORA with two oth
 	@.ci/install-packages tests
 	$(BIN)/python -m tests.readers $(CORPORA)
 
-fuzz: $(DEV)  ## feed bytes to FUZZ (message, session, next_hop, imap, report); needs pip install atheris
+fuzz: $(DEV)  ## feed bytes to FUZZ (message, session, next_hop, imap, report, milter); needs pip install atheris
 	$(BIN)/python -m $$(find tests -name 'fuzz_$(FUZZ).py' | tr / . | sed 's/\.py$$//') \
 	  -max_total_time=$(SECONDS) -max_len=20000 -artifact_prefix=var/ var/fuzz-$(FUZZ)
 

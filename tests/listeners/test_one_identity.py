@@ -4,6 +4,7 @@ A way is a function that sends a mail to a listener whose judge is `inspector`, 
 report of it; each listener adds its own to `WAYS`.
 """
 
+import re
 import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -24,6 +25,8 @@ from spamd.scanning import Scanner, ScanningInspector
 from tests.bayes.samples import teach
 from tests.cli.conftest import made_up
 from tests.fakes import FakeObserver
+from tests.listeners.milter.mta import POSTFIX
+from tests.listeners.milter.mta import listening as milter_listening
 from tests.listeners.spamc.clients import request
 from tests.listeners.spamc.clients import running as spamc_running
 
@@ -31,6 +34,8 @@ GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.eml"))
 MAILS = {path.stem: path.read_bytes() for path in GOLDEN}
 MAILS["large"] = made_up("spam", 1) + b"more words\r\n" * 500_000
 EXIM = b"From a@x.test Sat Nov 28 10:00:00 2026\nX-Envelope-From: <a@x.test>\n"
+
+FIELD = re.compile(rb"([!-9;-~]+):([^\n]*(?:\n[ \t][^\n]*)*)\n")
 
 Way = Callable[[Inspector, bytes], Awaitable[ScanReport]]
 
@@ -83,7 +88,29 @@ async def exim(inspector: Inspector, mail: bytes) -> ScanReport:
     return await _by_spamc(inspector, request("REPORT", mail, version="1.2"))
 
 
-WAYS: list[Way] = [spamc, spamc_in_lf, spamc_on_disk, spamc_compressed, exim]
+async def _by_milter(inspector: Inspector, mail: bytes, offer: tuple[int, int, int]) -> ScanReport:
+    """Have a mail server show the fields and the body of a mail."""
+    text, fields, at = mail.replace(b"\r\n", b"\n"), [], 0
+    while (field := FIELD.match(text, at)) is not None:
+        fields.append((field[1], field[2]))
+        at = field.end()
+    body = text[at:].removeprefix(b"\n").replace(b"\n", b"\r\n")
+    async with milter_listening(inspector) as here:
+        await here.message(fields, body, offer)
+        ((report, _, _),) = here.observer.scans
+    return report
+
+
+async def milter(inspector: Inspector, mail: bytes) -> ScanReport:
+    return await _by_milter(inspector, mail, POSTFIX)
+
+
+async def old_milter(inspector: Inspector, mail: bytes) -> ScanReport:
+    return await _by_milter(inspector, mail, (2, 0x3F, 0x7F))
+
+
+WAYS: list[Way] = [spamc, spamc_in_lf, spamc_on_disk, spamc_compressed, exim, milter, old_milter]
+MILTERS = (milter, old_milter)
 
 
 @pytest.mark.parametrize("name", MAILS)
@@ -95,9 +122,12 @@ async def test_a_mail_has_one_identity_and_one_probability_by_every_way(name: st
     assert scanned.features is not None
     try:
         for way in WAYS:
+            if way in MILTERS and name == "broken":
+                continue  # a line that is no field: a mail server ends the header section there
             report = await way(inspector, mail)
             assert report.features is not None, way.__name__
-            assert report.digest == scanned.digest, way.__name__
+            if way not in MILTERS or name != "large":  # of which only the start is asked for
+                assert report.digest == scanned.digest, way.__name__
             assert report.probability == scanned.probability, way.__name__
             assert list(report.features.sample.ids) == list(scanned.features.sample.ids)
     finally:

@@ -82,6 +82,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._packets = PacketReader()
         self._taken = 0
+        self._share = shared.budget.share(connection.network)  # of the server, not of its client
         self._reserved = 0
         self._begun = 0.0  # when the first octet of a packet came
         self._agreement: Agreement | None = None
@@ -142,7 +143,7 @@ class Session:
     def _reserve(self, wanted: int) -> None:
         """Take memory for a packet that is longer than what any connection may hold."""
         more = (wanted if wanted > READ_BYTES + 1024 else 0) - self._reserved
-        if more and not self._shared.budget.share("").take_memory(more):
+        if more and not self._share.take_memory(more):
             raise Overloaded("no memory for a long packet")
         self._reserved += more
 

@@ -16,6 +16,7 @@ from spamd.listeners.milter.negotiation import SILENT
 from spamd.listeners.milter.options import MilterOptions
 from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
+from spamd.ports import Inspector
 from spamd.relay.options import RelayOptions
 from tests.fakes import FakeClock, FakeInspector, FakeObserver, NoTeacher
 
@@ -227,11 +228,14 @@ class Listening:
 
 @asynccontextmanager
 async def listening(
-    inspector: FakeInspector | None = None, *, quarantine: bool = False, **options: Any
+    judge: Inspector | None = None, *, quarantine: bool = False, **options: Any
 ) -> AsyncIterator[Listening]:
     """Run a milter listener; budgets are whole and nothing is left when it has ended."""
-    inspector, observer = inspector or FakeInspector(), FakeObserver()
-    shared = Shared.of(RelayOptions(**options), inspector, NoTeacher(), observer, FakeClock())
+    inspector = judge if isinstance(judge, FakeInspector) else FakeInspector()
+    observer = FakeObserver()
+    shared = Shared.of(
+        RelayOptions(**options), judge or inspector, NoTeacher(), observer, FakeClock()
+    )
     milter_options = MilterOptions(listen=("127.0.0.1:0",), quarantine=quarantine)
     ((sock,),) = open_sockets(milter_options.listeners, 1)
     milter = Milter(milter_options, shared, [sock])
