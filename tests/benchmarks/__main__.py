@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 
-PARTS = ("scan", "training", "commands", "relay", "floods", "peers")
+PARTS = ("scan", "training", "commands", "relay", "floods", "peers", "listeners")
 
 
 def main(wanted: list[str]) -> int:
