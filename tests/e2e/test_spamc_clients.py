@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 __all__ = ["spamassassin"]
 
-SETTINGS = block("docs/listeners.md", "[spamc]")
+SETTINGS = block("docs/listeners.md", '[spamc]\nlisten = ["127.0.0.1:783"')
 TYPED = block("docs/listeners.md", "spamc -K")
 EXIM_MAIN = block("docs/listeners.md", "spamd_address =")
 EXIM_ACL = block("docs/listeners.md", "  warn  remove_header")
