@@ -4,6 +4,7 @@ A way is a function that sends a mail to a listener whose judge is `inspector`, 
 report of it; each listener adds its own to `WAYS`.
 """
 
+import gzip
 import re
 import zlib
 from collections.abc import Awaitable, Callable
@@ -29,11 +30,18 @@ from tests.listeners.milter.mta import POSTFIX
 from tests.listeners.milter.mta import listening as milter_listening
 from tests.listeners.spamc.clients import request
 from tests.listeners.spamc.clients import running as spamc_running
+from tests.listeners.web.broken import RSPAMC
+from tests.listeners.web.clients import chunked
+from tests.listeners.web.clients import request as http_request
+from tests.listeners.web.clients import running as web_running
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.eml"))
 MAILS = {path.stem: path.read_bytes() for path in GOLDEN}
 MAILS["large"] = made_up("spam", 1) + b"more words\r\n" * 500_000
-EXIM = b"From a@x.test Sat Nov 28 10:00:00 2026\nX-Envelope-From: <a@x.test>\n"
+EXIM = (
+    b"From a@x.test Sat Nov 28 10:00:00 2026\nX-Envelope-From: <a@x.test>\n"
+    b"X-Envelope-To: b@y.test\n"
+)
 
 FIELD = re.compile(rb"([!-9;-~]+):([^\n]*(?:\n[ \t][^\n]*)*)\n")
 
@@ -101,6 +109,13 @@ async def _by_milter(inspector: Inspector, mail: bytes, offer: tuple[int, int, i
     return report
 
 
+async def _by_http(inspector: Inspector, data: bytes, spool_above: int = 2**20) -> ScanReport:
+    async with web_running(inspector, spool_above_bytes=spool_above) as here:
+        await here.ask(data)
+        ((report, _, _),) = here.observer.scans
+    return report
+
+
 async def milter(inspector: Inspector, mail: bytes) -> ScanReport:
     return await _by_milter(inspector, mail, POSTFIX)
 
@@ -109,7 +124,33 @@ async def old_milter(inspector: Inspector, mail: bytes) -> ScanReport:
     return await _by_milter(inspector, mail, (2, 0x3F, 0x7F))
 
 
-WAYS: list[Way] = [spamc, spamc_in_lf, spamc_on_disk, spamc_compressed, exim, milter, old_milter]
+async def http(inspector: Inspector, mail: bytes) -> ScanReport:
+    return await _by_http(inspector, http_request("/checkv2", mail))
+
+
+async def http_in_lf_on_disk(inspector: Inspector, mail: bytes) -> ScanReport:
+    data = http_request("/checkv2", mail.replace(b"\r\n", b"\n"))
+    return await _by_http(inspector, data, spool_above=100)
+
+
+async def http_in_chunks(inspector: Inspector, mail: bytes) -> ScanReport:
+    return await _by_http(inspector, chunked("/symbols", [mail[:99], mail[99:]]))
+
+
+async def http_compressed(inspector: Inspector, mail: bytes) -> ScanReport:
+    data = http_request("/checkv2", gzip.compress(mail), ["Content-Encoding: gzip"])
+    return await _by_http(inspector, data)
+
+
+async def exim_by_rspamd(inspector: Inspector, mail: bytes) -> ScanReport:
+    mail = EXIM + mail.replace(b"\r\n", b"\n")
+    return await _by_http(inspector, RSPAMC % len(mail) + mail)
+
+
+WAYS: list[Way] = [
+    *(spamc, spamc_in_lf, spamc_on_disk, spamc_compressed, exim, milter, old_milter),
+    *(http, http_in_lf_on_disk, http_in_chunks, http_compressed, exim_by_rspamd),
+]
 MILTERS = (milter, old_milter)
 
 

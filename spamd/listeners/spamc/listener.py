@@ -14,9 +14,8 @@ from typing import TypeVar
 from spamd.bayes.decision import Verdict
 from spamd.errors import DeadlineExceeded, MessageTooLarge, TemporaryError
 from spamd.explanation import CLUES, as_text
+from spamd.listeners.preface import PREFACE_BYTES, Preface
 from spamd.listeners.spamc.mail import (
-    PREFACE_BYTES,
-    Preface,
     body_start,
     client_of,
     first_bytes,

@@ -2,14 +2,9 @@
 
 Line ends stay as they came, and our fields take those of the first line. Nothing is changed but the
 header section: what may pass for a field of ours goes, as by the relay.
-
-Exim puts an mbox line and the envelope in front of the mail it asks about; they are no part of it,
-for by every way in a mail has the same words and the same identity.
 """
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 
 from spamd.errors import MessageTooLarge
@@ -17,35 +12,6 @@ from spamd.message.envelope import Client
 from spamd.message.spam_fields import holds_fields, render, strip_and_prepend
 from spamd.network.spool import SpooledMessage
 from spamd.report import ScanReport
-
-_PREFACE = re.compile(
-    rb"From [^\n]*\n(?=X-Envelope-(?:From|To):)"
-    rb"(?:X-Envelope-From: <([^\n]*)>\r?\n)?(?:X-Envelope-To: ([^\n]*)\n)?"
-)
-PREFACE_BYTES = 256 * 1024
-"""The lines in front name up to some thousand recipients."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preface:
-    """The lines that Exim puts in front of a mail, and the envelope that they name."""
-
-    length: int = 0
-    sender: bytes = b""
-    recipients: tuple[bytes, ...] = ()
-
-    @classmethod
-    def of(cls, start: bytes) -> "Preface":
-        """Return what stands in front of a mail that starts so."""
-        found = _PREFACE.match(start)
-        if found is None:
-            return cls()
-        names = (name.strip() for name in (found[2] or b"").split(b","))
-        return cls(
-            length=found.end(),
-            sender=found[1] or b"",
-            recipients=tuple(name for name in names if name),
-        )
 
 
 def header_of(message: SpooledMessage, limit: int) -> tuple[bytes, int]:

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spamd.errors import MessageTooLarge
-from spamd.listeners.spamc.mail import Preface, body_start, header_of, marked
+from spamd.listeners.preface import Preface
+from spamd.listeners.spamc.mail import body_start, header_of, marked
 from spamd.message.features import extract
 from spamd.message.spam_fields import render, strip_and_prepend
 from spamd.network.spool import Budget, SpooledMessage

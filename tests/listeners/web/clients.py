@@ -4,40 +4,21 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from spamd.listeners.web.options import WebOptions
 from spamd.listeners.web.server import HttpListener
 from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
-from spamd.ports import Clock, Taught
+from spamd.ports import Clock, Inspector
 from spamd.relay.options import RelayOptions
-from spamd.sample import Label
-from tests.fakes import FakeClock, FakeInspector, FakeObserver
+from tests.fakes import FakeClock, FakeInspector, FakeObserver, FakeTeacher
 
 MAIL = b"From: a@x.test\r\nMessage-ID: <1@x.test>\r\nSubject: hello\r\n\r\nbody\r\n"
 
 BOUNDS = {"accept": 0.0, "unsure": 0.3, "tag": 0.9, "reject": 0.999}
 """From which probability on each choice is taken, where `fakes.fake_report` has 0.9 as border."""
-
-
-@dataclass
-class FakeTeacher:
-    """Answers as it is told and remembers what it was told."""
-
-    answer: Taught = Taught.LEARNED
-    fault: Exception | None = None
-    lessons: list[tuple[bytes, Label, str, str]] = field(default_factory=list)
-
-    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
-        if self.fault is not None:
-            raise self.fault
-        self.lessons.append((content, label, source, actor))
-        return self.answer
-
-    async def forget(self, content: bytes) -> Taught:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +78,7 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    inspector: FakeInspector | None = None,
+    inspector: Inspector | None = None,
     address: str = "127.0.0.1:0",
     password_file: str = "",
     clock: Clock | None = None,
@@ -105,9 +86,12 @@ async def running(
     **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a listener."""
-    inspector, teacher = inspector or FakeInspector(), teacher or FakeTeacher()
+    fake, teacher = FakeInspector(), teacher or FakeTeacher()
+    fake = inspector if isinstance(inspector, FakeInspector) else fake
     observer = FakeObserver()
-    shared = Shared.of(RelayOptions(**options), inspector, teacher, observer, clock or FakeClock())
+    shared = Shared.of(
+        RelayOptions(**options), inspector or fake, teacher, observer, clock or FakeClock()
+    )
     web = WebOptions(listen=(address,), password_file=password_file)
     (sockets,) = open_sockets(web.listeners, 1)
     listener = HttpListener(web, shared, sockets, bounds=BOUNDS, taught=lambda _: 7)
@@ -115,7 +99,7 @@ async def running(
     try:
         yield Running(
             address=sockets[0].getsockname(),
-            inspector=inspector,
+            inspector=fake,
             teacher=teacher,
             observer=observer,
             shared=shared,

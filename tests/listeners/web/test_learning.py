@@ -10,8 +10,8 @@ from spamd.listeners.web.access import TRIES, WINDOW_S
 from spamd.listeners.web.passwords import PasswordHash
 from spamd.ports import Taught
 from spamd.sample import Label
-from tests.fakes import FakeClock
-from tests.listeners.web.clients import MAIL, FakeTeacher, Running, running
+from tests.fakes import FakeClock, FakeTeacher
+from tests.listeners.web.clients import MAIL, Running, running
 
 SECRET = "correct horsé"
 RIGHT = f"Password: {SECRET.encode().decode('latin_1')}"
@@ -41,7 +41,7 @@ async def test_a_unix_socket_teaches_without_a_password(
     async with running(address=f"unix:{tmp_path}/s") as here:
         answer = await here.post(path)
     assert (answer.status, answer.json) == (200, {"success": True})
-    assert here.teacher.lessons == [(MAIL, label, "http", "unix")]
+    assert here.teacher.learned == [(MAIL, label, "http", "unix")]
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
@@ -58,7 +58,7 @@ async def test_over_tcp_without_a_password_file_nobody_teaches_and_reads_what_to
         status, phrase = await taught(here, "/learnspam", [RIGHT])
     assert status == 403
     assert "web.password_file" in phrase
-    assert not here.teacher.lessons
+    assert not here.teacher.learned
 
 
 async def test_over_tcp_the_password_teaches_in_a_field_and_in_the_query(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ async def test_over_tcp_the_password_teaches_in_a_field_and_in_the_query(tmp_pat
         assert (await taught(here, "/learnham?password=correct%20hors%C3%A9"))[0] == 200
         assert (await here.get("/auth", [RIGHT])).json["auth"] == "ok"
         assert (await here.get("/auth")).status == 401
-    assert [label for _, label, _, _ in here.teacher.lessons] == [Label.SPAM, Label.HAM]
+    assert [label for _, label, _, _ in here.teacher.learned] == [Label.SPAM, Label.HAM]
 
 
 async def test_a_report_network_teaches_without_a_password_but_no_browser_of_it() -> None:
@@ -78,7 +78,7 @@ async def test_a_report_network_teaches_without_a_password_but_no_browser_of_it(
         assert (await taught(here, "/learnspam", ["Origin: http://evil.example"]))[0] == 403
         assert (await taught(here, "/learnspam", ["X-Forwarded-For: 127.0.0.1"]))[0] == 403
         assert (await taught(here, "/learnspam", ["User: ann"]))[0] == 200
-    assert {actor for _, _, _, actor in here.teacher.lessons} == {"127.0.0.1"}
+    assert {actor for _, _, _, actor in here.teacher.learned} == {"127.0.0.1"}
 
 
 async def test_a_name_that_the_client_gives_itself_is_no_right() -> None:
@@ -141,7 +141,7 @@ async def test_a_large_lesson_is_learned_whole(tmp_path: Path) -> None:
     mail = MAIL + b"line\r\n" * 100_000
     async with running(address=f"unix:{tmp_path}/s", spool_above_bytes=1000) as here:
         assert (await here.post("/learnspam", mail)).status == 200
-    assert here.teacher.lessons[0][0] == mail
+    assert here.teacher.learned[0][0] == mail
 
 
 @pytest.mark.parametrize("path", ["/fuzzyadd", "/fuzzydel"])
@@ -149,4 +149,4 @@ async def test_fuzzy_hashes_are_done_without_being_there(path: str, tmp_path: Pa
     async with running(address=f"unix:{tmp_path}/s") as here:
         answer = await here.post(path, MAIL, ["Flag: 11", "Weight: 10"])
     assert (answer.status, answer.json) == (200, {"success": True})
-    assert not here.teacher.lessons
+    assert not here.teacher.learned

@@ -1,0 +1,36 @@
+"""What Exim puts in front of a mail about which it asks a filter: an mbox line and the envelope.
+
+They are no part of the mail, for by every way in a mail has the same words and the same identity.
+"""
+
+import re
+from dataclasses import dataclass
+
+_PREFACE = re.compile(
+    rb"From [^\n]*\n(?=X-Envelope-(?:From|To):)"
+    rb"(?:X-Envelope-From: <([^\n]*)>\r?\n)?(?:X-Envelope-To: ([^\n]*)\n)?"
+)
+PREFACE_BYTES = 256 * 1024
+"""The lines in front name up to some thousand recipients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preface:
+    """The lines that Exim puts in front of a mail, and the envelope that they name."""
+
+    length: int = 0
+    sender: bytes = b""
+    recipients: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, start: bytes) -> "Preface":
+        """Return what stands in front of a mail that starts so."""
+        found = _PREFACE.match(start)
+        if found is None:
+            return cls()
+        names = (name.strip() for name in (found[2] or b"").split(b","))
+        return cls(
+            length=found.end(),
+            sender=found[1] or b"",
+            recipients=tuple(name for name in names if name),
+        )
