@@ -88,6 +88,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._deadline = Deadline(self.loop, shared.deadline_timer, self._late)
         self._opening: bytes | None = b""  # the first octets, until they tell the protocol
         self._deaf = False  # nothing more is read
+        self._ended = False  # nothing more is written
         self._quiet_bytes = 0  # since an octet of a body, or the end of a head
         self._fields = 0
         self._in_head = True
@@ -212,6 +213,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def answer(self, raw: bytes) -> None:
         """Write a whole answer as it stands, and end the connection once the client has read it."""
+        if self._ended:
+            return
         latest = self._latest
         unread = latest is None or latest.more_body
         self._drop_requests()
@@ -219,7 +222,7 @@ class HttpProtocol(HttpToolsProtocol):
         if unread:
             self._linger()
         else:
-            self._deaf = True
+            self._deaf = self._ended = True
             self.transport.close()
             self._deadline.set(self._shared.options.data_timeout_s)
 
@@ -273,7 +276,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _linger(self) -> None:
         """Pass over what still comes until the client closes, for a while."""
-        self._deaf = True
+        self._deaf = self._ended = True
         self._unset_keepalive_if_required()
         self.flow.resume_reading()
         self._deadline.set(LINGER_S)
