@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 
-PARTS = ("scan", "training", "commands", "relay", "floods", "peers", "listeners")
+PARTS = ("scan", "training", "commands", "relay", "floods", "listeners", "peers")
 
 
 def main(wanted: list[str]) -> int:
