@@ -22,6 +22,7 @@ pytest_plugins = [
     "tests.servers.postfix",
     "tests.servers.dovecot",
     "tests.servers.exim",
+    "tests.servers.haraka",
     "tests.servers.cyrus",
     "tests.servers.postgresql",
     "tests.servers.stranger",

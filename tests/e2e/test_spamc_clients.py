@@ -26,7 +26,7 @@ __all__ = ["spamassassin"]
 
 SETTINGS = block("docs/listeners.md", '[spamc]\nlisten = ["127.0.0.1:783"')
 TYPED = block("docs/listeners.md", "spamc -K")
-EXIM_MAIN = block("docs/listeners.md", "spamd_address =")
+EXIM_MAIN = block("docs/listeners.md", "spamd_address = 127.0.0.1 783")
 EXIM_ACL = block("docs/listeners.md", "  warn  remove_header")
 ISBG = block("docs/listeners.md", "isbg --imaphost")
 

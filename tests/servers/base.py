@@ -37,6 +37,9 @@ CORPORA = Path(__file__).resolve().parents[3] / "shared" / "corpora"
 SPAMC_CLIENTS = Path("/usr/local/lib/spamc-clients-for-tests")
 """The folder that `.ci/install-packages` puts aiospamc and isbg into, with what they need."""
 
+HARAKA_ROOT = Path("/usr/local/lib/haraka-for-tests")
+"""The folder that `.ci/install-packages` has npm put Haraka into, where there is an npm."""
+
 CYRUS_ROOT = Path("/usr/local/lib/cyrus-for-tests")
 """The folder below which `.ci/install-packages` unpacks Cyrus."""
 
@@ -63,6 +66,8 @@ _FILES = {
     "chromium": [Path("/usr/bin/chromium")],
     "spamc-clients": [SPAMC_CLIENTS / "aiospamc", SPAMC_CLIENTS / "isbg"],
     "spamassassin": [Path("/usr/sbin/spamd"), Path("/usr/bin/spamc")],
+    "haraka": [HARAKA_ROOT / f"node_modules/{name}" for name in ("Haraka", "haraka-plugin-rspamd")],
+    "rspamc": [Path("/usr/bin/rspamc")],
     "cyrus": [CYRUS_ROOT / "usr/sbin/cyrmaster"],
     "gmime": [  # read by Debian's Python, in a process of its own
         next(Path("/usr/lib").glob(f"*/{_TYPELIB}"), Path("/usr/lib") / _TYPELIB),

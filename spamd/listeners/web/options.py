@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spamd.network.addresses import Listener, parse_listeners
+from spamd.network.addresses import Listener, parse_listeners, parse_mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,11 +10,14 @@ class WebOptions:
     """Where HTTP clients connect, and who of them may change something.
 
     listen          addresses, "host:port", "[v6]:port" or "unix:/path"; empty: off
+    socket_mode     rights of the UNIX sockets, octal; who may write to one may also teach by it.
+                    "0666" lets every account of the machine
     password_file   file whose first line "spamd password" wrote; it lets clients teach over TCP.
                     Empty: only at UNIX sockets and from relay.report_networks
     """
 
     listen: tuple[str, ...] = ()
+    socket_mode: str = "0660"
     password_file: str = ""
 
     def __post_init__(self) -> None:
@@ -23,4 +26,5 @@ class WebOptions:
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """Return every address to listen on."""
-        return parse_listeners(self.listen, key="web.listen")
+        mode = parse_mode(self.socket_mode, key="web.socket_mode")
+        return parse_listeners(self.listen, key="web.listen", mode=mode)
