@@ -1,7 +1,11 @@
 """Mail in many languages gives words or character pairs, never bytes."""
 
-import pytest
+import re
 
+import pytest
+import regex
+
+from spamd.message import unicode
 from spamd.message.mime.charset import decode
 from spamd.message.tokens.tokenizer import TokenizerOptions
 
@@ -131,3 +135,17 @@ def test_rare_control_characters_separate_words() -> None:
 def test_a_mail_of_which_nothing_may_be_counted_has_no_tokens() -> None:
     options = TokenizerOptions(without=frozenset({"headers", "shape", "links"}))
     assert tokens(b"", options) == set()
+
+
+@pytest.mark.parametrize(
+    ("ours", "scripts"),
+    [
+        (unicode.LATIN, r"\p{Latin}"),
+        (unicode.CYRILLIC_GREEK, r"\p{Cyrillic}\p{Greek}"),
+        (unicode.ARMENIAN_CHEROKEE, r"\p{Armenian}\p{Cherokee}"),
+    ],
+)
+def test_the_letters_of_each_script_are_those_that_unicode_lists(ours: str, scripts: str) -> None:
+    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+
+    assert re.findall(f"[{ours}]", every) == regex.findall(f"[{scripts}]", every)
