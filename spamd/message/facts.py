@@ -125,7 +125,8 @@ def discrete(message: Message, reading: Reading) -> NDArray[np.uint8]:
         _tricks(reading),
         _mailer(message),
     )
-    return np.array([index[value] for index, value in zip(_INDEX, values, strict=True)], np.uint8)
+    found = bytearray([index[value] for index, value in zip(_INDEX, values, strict=True)])
+    return np.frombuffer(found, np.uint8)
 
 
 def continuous(message: Message, reading: Reading, tokens: int) -> NDArray[np.int64]:

@@ -134,7 +134,7 @@ def _shown_as(part: Part) -> bytes:
     disposition = (part.first("content-disposition") or b"").partition(b";")[0].strip().lower()
     cid = (part.first("content-id") or b"").strip()
     known = "" if charset in ("us-ascii", "unknown-8bit") else charset
-    about = (part.content_type.type, known, part.name())
+    about = (part.content_type.type, known, part.name)
     return b"\n".join([*(word.encode("utf-8", "replace") for word in about), disposition, cid])
 
 

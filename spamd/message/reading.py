@@ -181,8 +181,8 @@ class _Reader:
 
     def part(self, part: Part) -> None:
         """Read one part as text, or note it as an attachment."""
-        name = part.name()
-        form = form_of(part, name)
+        name = part.name
+        form = form_of(part)
         if form is not None:
             self._text(part, form)
             if not name:

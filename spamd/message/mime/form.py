@@ -50,9 +50,9 @@ _BY_ENDING = {
 }
 
 
-def form_of(part: Part, name: str) -> Form | None:
-    """Return how a part of that file name is read; None when it is no text."""
-    kind = part.content_type
+def form_of(part: Part) -> Form | None:
+    """Return how a part is read; None when it is no text."""
+    kind, name = part.content_type, part.name
     if is_named_message(part) or kind.type in _NO_TEXT:
         return None
     if (form := _BY_TYPE.get(kind.type)) is not None:

@@ -27,6 +27,7 @@ from spamd.message.mime.part import (
     Part,
     came_with,
     ends_blank,
+    file_name,
     is_named_message,
     kind_of,
     strays_at,
@@ -64,6 +65,8 @@ class Message:
 
     def all(self, name: str) -> list[bytes]:
         """Return the values of all fields of that lower-case name, topmost first."""
+        if name not in self.topmost:
+            return []
         return [field.value for field in self.fields if field.name == name]
 
 
@@ -331,6 +334,7 @@ class _Walk:
             fields=fields,
             content_type=kind,
             encoding=encoding,
+            name=file_name(fields, kind),
             body=self.data[start:end],
             depth=depth,
         )

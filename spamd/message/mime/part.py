@@ -7,6 +7,7 @@ counts, else the first; of several transfer encodings that one which the body ha
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from spamd.message.mime.content_type import PLAIN, ContentType, content_type, disposition_parameters
@@ -32,13 +33,14 @@ class Field(NamedTuple):
     value: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, to keep what was decoded
 class Part:
-    """One MIME entity without children."""
+    """One MIME entity without children; its file name is "" when it has none."""
 
     fields: tuple[Field, ...]
     content_type: ContentType
     encoding: Encoding
+    name: str
     body: bytes
     depth: int
 
@@ -46,14 +48,15 @@ class Part:
         """Return the value of the first field of that lower-case name."""
         return next((field.value for field in self.fields if field.name == name), None)
 
-    def name(self) -> str:
-        """Return the file name of the part, "" when it has none."""
-        return file_name(self.fields, self.content_type)
-
     def payload(self, limit: int | None = None) -> bytes:
         """Return the body, transfer-decoded; only its first `limit` encoded bytes when given."""
-        body = self.body if limit is None else self.body[:limit]
-        return transfer_decode(body, self.encoding)
+        if limit is None or limit >= len(self.body):
+            return self._decoded
+        return transfer_decode(self.body[:limit], self.encoding)
+
+    @cached_property
+    def _decoded(self) -> bytes:
+        return transfer_decode(self.body, self.encoding)
 
 
 def strays_at(data: bytes, position: int, stop: int, *, of_message: bool) -> int:
@@ -121,5 +124,5 @@ def is_named_message(part: Part) -> bool:
     """Tell whether a part is a message by its file name only."""
     kind = part.content_type
     return (kind.main == "application" or kind.type == "text/plain") and (
-        part.name().lower().rstrip(". ").endswith(".eml")
+        part.name.lower().rstrip(". ").endswith(".eml")
     )

@@ -91,22 +91,18 @@ class HeaderTokens(NamedTuple):
     shape: list[str]
 
 
-def _nothing(_: str) -> None:
-    """Match nothing."""
-
-
 def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None) -> HeaderTokens:
     """Return the tokens of the header fields but Subject, fields matching `skip` left out."""
     found = HeaderTokens([], [])
-    names = message.topmost.keys()
-    skipped = _nothing if skip is None else skip.match
     guesses = limits.guesses
-    found.shape.extend(
-        [f"missing:{name}" for name in _EXPECTED if name not in names and not skipped(name)]
-    )
+    found.shape.extend([
+        f"missing:{name}"
+        for name in _EXPECTED
+        if name not in message.topmost and not (skip and skip.match(name))
+    ])  # fmt: skip
     for field in message.fields:
         name = field.name
-        if skipped(name):
+        if skip and skip.match(name):
             continue
         if name in _SIGNED:
             found.shape.append(f"header:{name}")
@@ -122,7 +118,7 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
                 guesses -= not plain
                 found.fields.append(tokens)
                 found.shape.extend(tokens.shape)
-    if not skipped("received"):
+    if not (skip and skip.match("received")):
         for field in trace.handed_on(message.fields):
             value = trace.lasting(field.value)
             found.fields.append(_tokens("received", value, limits, guess=False))

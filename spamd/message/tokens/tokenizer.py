@@ -15,6 +15,7 @@ beginning.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, filterfalse
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,13 +113,12 @@ class _Bag:
     def add(self, texts: Sequence[str], kind: Kind) -> None:
         """Add tokens as they are; one that comes again is counted again."""
         limit = self.limits.token_chars
-        self.texts += [
-            text[:limit]
-            if text.isascii() and text.isprintable() and " " not in text
+        texts = [text[:limit] for text in texts]
+        every = "".join(texts)
+        if not every.isascii() or not every.isprintable() or " " in every:
             # what a stranger wrote may hold line ends and NULs: no text may
-            else _NOT_A_SIGN.sub("_", text[:limit])
-            for text in texts
-        ]
+            texts = [_NOT_A_SIGN.sub("_", text) for text in texts]
+        self.texts += texts
         self._noted(kind)
 
     def _noted(self, kind: int) -> None:
@@ -141,8 +141,8 @@ class _Bag:
     def _letters(self, words: list[str]) -> None:
         """Add the plain reading of words in look-alikes, with digits, or letter by letter."""
         distinct = dict.fromkeys(words)
-        mixed = [word for word in distinct if not word.isalpha()]
-        masked = [word for word in distinct if not word.isascii()]
+        mixed = list(filterfalse(str.isalpha, distinct))
+        masked = filterfalse(str.isascii, distinct)
         for name, plain in (
             ("leet", unicode.leet(mixed)),
             ("spaced", unicode.spaced_out(words, distinct, mixed)),
@@ -169,7 +169,8 @@ class _Bag:
         """Add words of header fields, also as twins, and what look-alikes among them hide."""
         self._twice(fields)
         if "tricks" not in self.without:
-            masked = [word for each in fields for word in each.words if not word.isascii()]
+            words = chain.from_iterable([each.words for each in fields])
+            masked = filterfalse(str.isascii, words)
             plain = [folded for word in masked if (folded := unicode.unmasked(word))]
             if plain:
                 self.tricks["look-alike"] = None
@@ -195,45 +196,43 @@ class _Bag:
 
     def tokens(self) -> Tokens:
         """Return all that was added, merged, sorted and cut to the limit."""
-        ids, kinds, first, second = self._with_pairs()
+        ids, kinds, first = self._with_pairs()
         order = ids.argsort()
-        ids = ids[order]
+        ids = ids.take(order)
         new = np.ones(len(ids) + 1, np.bool_)
         np.not_equal(ids[1:], ids[:-1], out=new[1:-1])
         bounds = new.nonzero()[0]
         starts = bounds[:-1]
         counts = np.minimum(bounds[1:] - starts, self.limits.occurrences).astype(np.uint8)
-        kinds = _MERGED.take(np.bitwise_or.reduceat(kinds[order], starts))
-        ids, places = ids[starts], order[starts]
+        kinds = _MERGED.take(np.bitwise_or.reduceat(kinds.take(order), starts))
+        ids, places = ids.take(starts), order.take(starts)
         if len(ids) > self.limits.tokens:
             keep = self._chosen(ids, first[np.minimum.reduceat(order, starts)], kinds)
             ids, counts, kinds, places = ids[keep], counts[keep], kinds[keep], places[keep]
+        first = first.take(places)
         return Tokens(
             ids=ids,
             occurrences=counts,
             kinds=kinds,
             words=tuple(self.texts),
-            first=first[places],
-            second=second[places],
+            first=first,
+            second=np.where(places < len(self.texts), np.int32(-1), first + np.int32(1)),
         )
 
-    def _with_pairs(
-        self,
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
-        """Return ids, kinds, first and second word of all that was added and of all pairs."""
-        singles = len(self.texts)
-        ids, kinds = word_ids(self.texts), np.frombuffer(self.kinds, np.uint8)
-        first, second = np.arange(singles, dtype=np.int32), np.full(singles, -1, np.int32)
-        if "pairs" in self.without or not self.runs:
-            return ids, kinds, first, second
-        left = np.concatenate([np.arange(run.start, run.stop, dtype=np.int32) for run in self.runs])
-        right = left + np.int32(1)
-        return (
-            np.concatenate([ids, pair_ids(ids[left], ids[right])]),
-            np.concatenate([kinds, np.full(len(left), Kind.PAIR, np.uint8)]),
-            np.concatenate([first, left]),
-            np.concatenate([second, right]),
-        )
+    def _with_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32]]:
+        """Return ids, kinds and first word of all that was added and of all pairs."""
+        ids = word_ids(self.texts)
+        every = np.arange(len(ids), dtype=np.int32)
+        pieces, places = [ids], [every]
+        for run in () if "pairs" in self.without else self.runs:
+            if run:
+                pieces.append(
+                    pair_ids(ids[run.start : run.stop], ids[run.start + 1 : run.stop + 1])
+                )
+                places.append(every[run.start : run.stop])
+        first = np.concatenate(places)
+        kinds = self.kinds + bytes([Kind.PAIR]) * (len(first) - len(ids))
+        return np.concatenate(pieces), np.frombuffer(kinds, np.uint8), first
 
     def _chosen(
         self, ids: NDArray[np.int64], places: NDArray[np.int32], kinds: NDArray[np.uint8]
