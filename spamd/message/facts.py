@@ -102,9 +102,6 @@ _SCRIPTS = {
     "other": re.compile("[\u0370-\u03ff\u0530-\u058f\u0900-\u1fff]"),
 }
 _SCRIPT_CHARS = 1_000  # of the start: the script of a mail shows in its first lines
-_CAPITALS = bytes(range(65, 91))
-_SMALL = bytes(range(97, 123))
-_DIGITS = bytes(range(48, 58))
 
 
 def discrete(message: Message, reading: Reading) -> NDArray[np.uint8]:
@@ -139,9 +136,10 @@ def continuous(message: Message, reading: Reading, tokens: int) -> NDArray[np.in
     text = reading.text
     data = text.encode("ascii", "replace")
     size = len(data)
-    capitals = size - len(data.translate(None, _CAPITALS))
-    small = size - len(data.translate(None, _SMALL))
-    digits = size - len(data.translate(None, _DIGITS))
+    codes = np.frombuffer(data, np.uint8)
+    capitals = _among(codes, "A", "Z")
+    small = _among(codes, "a", "z")
+    digits = _among(codes, "0", "9")
     foreign = 0 if text.isascii() else data.count(b"?") - text.count("?")
     values = (
         math.log2(1 + sum([len(part.body) for part in message.parts])),
@@ -152,6 +150,11 @@ def continuous(message: Message, reading: Reading, tokens: int) -> NDArray[np.in
         math.log2(1 + len(reading.links) * 1024 / max(256, size)),
     )
     return np.array([round(value * FIXED_POINT) for value in values], np.int64)
+
+
+def _among(codes: NDArray[np.uint8], first: str, last: str) -> int:
+    """Return how many of the codes are from the first to the last; lower ones wrap around."""
+    return int(np.count_nonzero(codes - np.uint8(ord(first)) <= ord(last) - ord(first)))
 
 
 def _charset(reading: Reading) -> str:

@@ -142,7 +142,12 @@ def _mostly_high(data: bytes) -> bool:
 def _clean(text: str) -> str:
     if "\0" in text:  # a NUL can't be stored by PostgreSQL and is shown by no reader
         text = text.replace("\0", "")
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+    try:
+        if not text.isascii():
+            text.encode()  # faster than to look for surrogates
+    except UnicodeEncodeError:
+        text = _SURROGATES.sub("\ufffd", text)
+    return text
 
 
 _ENCODED = re.compile(  # senders leave `?` and blanks unencoded, but no word starts inside another

@@ -92,7 +92,7 @@ def is_markup(text: str) -> bool:
     start = text[:_LOOKED_AT]
     if _BEGINS.match(text) is not None:
         return True
-    if "</" not in start and "<br" not in start.lower():
+    if "<" not in start or ("</" not in start and "<br" not in start.lower()):
         return False
     tags = _TAG.findall(start)
     return len(tags) >= _TAGS and sum(map(len, tags)) * _SHARE >= len(start)
