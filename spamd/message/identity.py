@@ -159,7 +159,7 @@ def _stable(part: Part) -> tuple[bytes, bool]:
 def _footer_start(data: bytes) -> int:
     """Return where the footer of a list manager begins, the end of the text without one."""
     tail = data[-_TAIL_BYTES:]
-    footer = _FOOTER.search(tail) if any(rule in tail for rule in _RULES) else None
+    footer = _FOOTER.search(tail) if max(map(tail.find, _RULES)) >= 0 else None
     if footer is None:
         return len(data)
     lists, domains = set(), set()

@@ -187,16 +187,16 @@ def _words_by_pattern(text: str) -> list[str]:
 def _ascii_words(text: str) -> list[str]:
     """Return the words of ASCII text by table look-up, four times as fast as by the pattern."""
     data = text.encode("ascii")
-    if b"\1" in data or b"\2" in data:
+    if "\1" in text or "\2" in text:
         data = data.replace(b"\1", b" ").replace(b"\2", b" ")
-    if b"." in data:
+    if "." in text:
         data = _INNER_STOP.sub(b"\1", data)
-    if b"," in data:
+    if "," in text:
         data = _INNER_COMMA.sub(b"\2", data)
     # `'` and `-` belong to a word only between two other signs of it
-    if b"-" in data:
+    if "-" in text:
         data = _EDGE_DASH.sub(b" ", data)
-    if b"'" in data:
+    if "'" in text:
         data = _EDGE_QUOTE.sub(b" ", data)
     return data.translate(_BLANKED).decode("ascii").split()
 

@@ -88,7 +88,7 @@ def decode(data: bytes, label: str = "", *, guess: bool = True) -> Decoded:
     """
     codec = codec_of(label)
     unknown = bool(label) and codec is None
-    if b"\x1b" in data and codec not in _STATEFUL and _ISO_2022.search(data) is not None:
+    if data.find(b"\x1b") >= 0 and codec not in _STATEFUL and _ISO_2022.search(data) is not None:
         codec = "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_ext"
         return Decoded(_clean(data.decode(codec, "replace")), codec, unknown)
     if data.isascii() and codec not in _STATEFUL:
@@ -164,7 +164,7 @@ def header_text(value: bytes, *, guess: bool = True) -> str:
     cut characters in two (RFC 2047 §5 forbids it); the white space between them goes (§6.2).
     """
     value = value.replace(b"\n", b"").strip()
-    if b"=?" not in value:
+    if value.find(b"=?") < 0:  # before Python 3.12 `in` makes an exception first
         if value.isascii():
             return value.decode("ascii").replace("\0", "")
         return decode(value, guess=guess).text

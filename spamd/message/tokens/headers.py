@@ -113,7 +113,7 @@ def header_tokens(message: Message, limits: Limits, skip: re.Pattern[str] | None
             found.shape.append(f"header:{field.spelled[:40]}")
             if name != "subject":
                 value = field.value[: limits.field_bytes]
-                plain = value.isascii() and b"=?" not in value
+                plain = value.isascii() and value.find(b"=?") < 0
                 tokens = _tokens(name, value, limits, guess=plain or guesses > 0)
                 guesses -= not plain
                 found.fields.append(tokens)
