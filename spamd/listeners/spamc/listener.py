@@ -82,15 +82,18 @@ class SpamcListener:
         options = self._shared.options
         request = RequestReader(options.max_message_bytes)
         message = SpooledMessage(self._shared.budget.share(connection.network))
+        lingers = True
         try:
             try:
                 head = await self._head(connection, request, message)
                 if head.verb is Verb.TELL:
                     self._teaching.require(connection)
                 connection.busy = head.has_mail
+                lingers = not head.has_mail
                 await self._body(connection, request, message)
                 await self._answer(connection, request, message, head)
             except (Refused, TemporaryError, MessageTooLarge) as error:
+                lingers = True
                 connection.writer.write(refusal_of(error).line)
         except (OSError, asyncio.IncompleteReadError):
             raise
@@ -100,7 +103,7 @@ class SpamcListener:
         finally:
             message.close()
             connection.busy = False
-        if not request.complete or (request.head is not None and not request.head.has_mail):
+        if lingers:
             await self._linger(connection)
 
     async def _head(
