@@ -4,9 +4,12 @@ Plain text: rich would make `--help` twice as slow.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
+
+from spamd.cli.exits import UsageProblem
 
 TYPE = re.compile(r" <[\w\[\]|]+>$")
 """How typer names the type of an argument: `PATH <list[str]>`."""
@@ -30,8 +33,46 @@ def write_parameters(command: Any, ctx: Any, formatter: Any) -> None:
                 )
 
 
+MANY = "…"
+"""Ends the metavar of an option that takes all values up to the next option."""
+
+
+def spread(options: Iterable[str], arguments: Sequence[str]) -> list[str]:
+    """Return a command line on which each of these options stands before each of its values.
+
+    Raises:
+        UsageProblem: one has no value.
+    """
+    wanted = set(options)
+    out: list[str] = []
+    option = ""
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*out, *arguments[place:]]
+        if argument in wanted:
+            option = argument
+            if place + 1 == len(arguments) or arguments[place + 1].startswith("--"):
+                raise UsageProblem(f"option '{option}' requires an argument")
+        elif argument.startswith("-") and argument != "-":
+            option = ""
+            out.append(argument)
+        else:
+            out += [option, argument] if option else [argument]
+    return out
+
+
 class Plain(TyperCommand):
     """A command with such a help page."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take options with many values as if they had been repeated."""
+        many = [
+            name
+            for param in self.params
+            if str(getattr(param, "metavar", None) or "").endswith(MANY)
+            for name in param.opts
+        ]
+        return super().parse_args(ctx, spread(many, args) if many else args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options."""

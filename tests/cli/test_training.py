@@ -1,6 +1,7 @@
 """train, retrain, forget, rollback: what they say, what they exit with, what they leave behind."""
 
 import io
+import json
 import os
 import signal
 import time
@@ -43,6 +44,43 @@ def test_training_again_learns_nothing_and_is_a_success(spamd: Spamd) -> None:
     assert again.code == 0
     assert (again.json["learned"], again.json["known"]) == (0, 12)
     assert again.json["corpus"] == {"spam": 0, "ham": 12}
+
+
+def test_both_labels_may_be_taught_in_one_run(spamd: Spamd) -> None:
+    ran = spamd("train", "--spam", "spam/00.eml", "spam/01.eml", "--ham", "ham", "--json")
+
+    assert ran.code == 0
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert [(row["label"], row["learned"]) for row in rows] == [("spam", 2), ("ham", 12)]
+    assert corpus(spamd) == {"spam": 2, "ham": 12}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "say what the mail is"),
+        (("--spam",), "'--spam' requires an argument"),
+        (("--spam", "--ham", "ham"), "'--spam' requires an argument"),
+        (("spam", "spam", "--ham", "ham"), "stands before --spam or --ham"),
+    ],
+)
+def test_a_line_that_names_no_label_or_no_mail_teaches_nothing(
+    spamd: Spamd, arguments: tuple[str, ...], words: str
+) -> None:
+    ran = spamd("train", *arguments)
+
+    assert ran.code == 64
+    assert words in ran.err
+    assert corpus(spamd) == {"spam": 0, "ham": 0}
+
+
+def test_when_the_mail_of_one_label_can_not_be_read_the_other_is_taught_and_it_is_partly_done(
+    spamd: Spamd,
+) -> None:
+    ran = spamd("train", "--spam", "nowhere", "--ham", "ham")
+
+    assert ran.code == 1
+    assert corpus(spamd) == {"spam": 0, "ham": 12}
 
 
 def test_training_under_the_other_label_corrects(spamd: Spamd) -> None:
@@ -124,7 +162,7 @@ def test_the_label_can_t_be_left_out_or_misspelt(spamd: Spamd, arguments: tuple[
     ran = spamd(*arguments)
 
     assert ran.code == 64
-    assert "Usage: spamd train [OPTIONS] {spam|ham} {PATH}..." in ran.err
+    assert "Usage: spamd train [OPTIONS] [spam|ham PATH]..." in ran.err
 
 
 class Terminal(io.TextIOWrapper):

@@ -23,7 +23,7 @@ from tests.docs.blocks import ROOT, block, documents
 from tests.docs.generated import COMMANDS
 from tests.fakes import FakeClock
 
-TRAIN = block("docs/training.md", "spamd train spam ~/Maildir")
+TRAIN = block("docs/training.md", "spamd train --spam ~/Maildir")
 MOVING_IN = block("docs/training.md", "bogoutil -d")
 ACCOUNTS = block("docs/training.md", "[[feedback.accounts]]")
 REPORTS = block("docs/training.md", "[feedback]\nspam_addresses")

@@ -1,5 +1,6 @@
 """The milter with real servers: Postfix, Sendmail, and OpenDKIM's miltertest as a second codec."""
 
+import asyncio
 import os
 import signal
 import smtplib
@@ -13,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import made_up
 from tests.e2e.relay_daemon import Spamd
+from tests.listeners.milter.mta import Mta, Outcome
 from tests.listeners.milter.trip import (
     AS_IT_IS,
     MailServer,
@@ -248,6 +250,35 @@ def test_local_mail_of_postfix_is_judged_too(stack: ExitStack) -> None:
     assert b"\nX-Spam-Flag: YES\n" in mail.content
     (scan,) = spamd.events("message.scanned")
     assert (scan["listener"], scan["verdict"], scan["recipients"]) == ("milter", "spam", 1)
+
+
+async def ask(address: str, mails: int) -> list[Outcome]:
+    """Have mails judged, each over a connection of its own, all of them at once."""
+
+    async def one() -> Outcome:
+        mta = Mta(*await asyncio.open_unix_connection(address))
+        await mta.negotiate()
+        await mta.client()
+        await mta.envelope()
+        outcome = await mta.content([(b"Subject", b" x")], b"words\r\n")
+        mta.writer.close()
+        return outcome
+
+    return await asyncio.gather(*[one() for _ in range(mails)])
+
+
+def test_several_workers_share_a_socket_and_go_on_after_sighup(stack: ExitStack) -> None:
+    spamd, _ = daemon("relay.workers = 2")
+    socket = f"{spamd.directory}/milter.sock"
+    spamd._settings = f'milter.listen = ["unix:{socket}"]\n{CUTOFFS}relay.workers = 2\n'
+    stack.enter_context(spamd)
+    before = asyncio.run(ask(socket, 40))
+    os.kill(spamd.pid, signal.SIGHUP)
+    wait_until(lambda: len(spamd.events("worker.started")) >= 4, what="new workers")
+    after = asyncio.run(ask(socket, 40))
+    assert {outcome.verdict for outcome in [*before, *after]} == {b"c"}
+    wait_until(lambda: len(spamd.events("message.scanned")) == 80, what="a line for each")
+    assert len({scan["worker"] for scan in spamd.events("message.scanned")}) == 2
 
 
 SCRIPT = """

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -36,6 +36,15 @@ NAMED = 20
 """Skipped messages that are listed for a person; JSON has all."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Mail of one label that is to be taught."""
+
+    label: str
+    mail: Targets
+    extent: files.Extent
+
+
 @dataclass(slots=True, kw_only=True)
 class TrainSummary:
     """What became of the mail that a command read.
@@ -66,11 +75,19 @@ class TrainSummary:
 
 def train(
     context: typer.Context,
-    label: LabelArgument,
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH", help="Mailboxes or files; - is standard input.")
-    ],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="spam|ham PATH", help="What the mail is, and where; - is standard input."
+        ),
+    ] = None,
     *,
+    spam: Annotated[
+        list[str] | None, typer.Option(metavar="PATH…", help="Mail that is spam.")
+    ] = None,
+    ham: Annotated[
+        list[str] | None, typer.Option(metavar="PATH…", help="Mail that is ham, in the same run.")
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Don't ask, however many files there are.")
     ] = False,
@@ -86,15 +103,40 @@ def train(
     missing. With --daemon it is a person's report: a burst of them may be held for a review.
     """
     refuse_daemon(context, daemon=daemon)
-    refuse_terminal(context, paths)
-    extent = files.extent(paths, files.MANY_FILES)
-    if not yes and extent.files > files.MANY_FILES:
-        many = f"there are more than {files.MANY_FILES:,} files in {' '.join(paths)}"
-        if not sys.stdin.isatty():
-            raise UsageProblem(f"{many}; say --yes if all of them are mail", context)
-        typer.confirm(f"{printable(many).capitalize()}. Teach all as {label}?", abort=True)
-    wanted = Targets(paths=paths, ids=[], digests=[])
-    return awaited(_train(session(context), label, wanted, extent, as_json=as_json))
+    wanted = _labelled(context, names or [], spam or [], ham or [])
+    runs = []
+    for label, paths in wanted.items():
+        refuse_terminal(context, paths)
+        extent = files.extent(paths, files.MANY_FILES)
+        if not yes and extent.files > files.MANY_FILES:
+            many = f"there are more than {files.MANY_FILES:,} files in {' '.join(paths)}"
+            if not sys.stdin.isatty():
+                raise UsageProblem(f"{many}; say --yes if all of them are mail", context)
+            typer.confirm(f"{printable(many).capitalize()}. Teach all as {label}?", abort=True)
+        runs.append(Run(label=label, mail=Targets(paths=paths, ids=[], digests=[]), extent=extent))
+    return awaited(_train(session(context), runs, as_json=as_json))
+
+
+def _labelled(
+    context: typer.Context, names: Sequence[str], spam: Sequence[str], ham: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the paths of each label, as either form of the command line names them.
+
+    Raises:
+        UsageProblem: it is neither form.
+    """
+    wanted = {label: list(paths) for label, paths in (("spam", spam), ("ham", ham)) if paths}
+    if not names:
+        if not wanted:
+            raise UsageProblem("say what the mail is: spamd train spam PATH", context)
+        return wanted
+    if wanted:
+        raise UsageProblem(f"{names[0]} stands before --spam or --ham; name it behind one", context)
+    if names[0] not in {"spam", "ham"}:
+        raise UsageProblem(f"{names[0]!r} is neither spam nor ham", context)
+    if len(names) == 1:
+        raise UsageProblem("Missing argument 'PATH'.", context)
+    return {names[0]: list(names[1:])}
 
 
 def retrain(
@@ -114,31 +156,37 @@ def retrain(
     refuse_terminal(context, names)
     wanted = targets(names)
     extent = files.extent(wanted.paths, files.MANY_FILES)
-    return awaited(_train(session(context), label, wanted, extent, as_json=as_json))
+    runs = [Run(label=label, mail=wanted, extent=extent)]
+    return awaited(_train(session(context), runs, as_json=as_json))
 
 
-async def _train(
-    here: Session, label: str, wanted: Targets, extent: files.Extent, *, as_json: bool
-) -> int:
+async def _train(here: Session, runs: Sequence[Run], *, as_json: bool) -> int:
     from spamd.cli.mail.extraction import extracted
 
+    codes: set[Exit] = set()
     async with resources.open_store(here.settings) as store:
-        before = await store.totals()
-        kept = await remembered(store, wanted)
-        mails = files.mail_only(files.read(wanted.paths))
-        found = extracted(mails, here.settings.tokenizer, packed=True)
-        with progress("learning", extent.size_bytes) as advance:
-            summary = await _teach(store, here.settings, label, chain(kept, found), advance)
-        after = await store.totals()
-        place = store.database.shown
-    if as_json:
-        json_line(_as_json(label, summary, place, before, after))
-    else:
-        _print(label, summary, place, before, after, here.settings)
-        _name_skipped(summary.skipped)
-        if summary.interrupted:
-            fault("interrupted; run it again to learn what is missing")
-    return summary.exit_code
+        for run in runs:
+            before = await store.totals()
+            kept = await remembered(store, run.mail)
+            mails = files.mail_only(files.read(run.mail.paths))
+            found = extracted(mails, here.settings.tokenizer, packed=True)
+            with progress("learning", run.extent.size_bytes) as advance:
+                summary = await _teach(store, here.settings, run.label, chain(kept, found), advance)
+            after = await store.totals()
+            place = store.database.shown
+            if as_json:
+                json_line(_as_json(run.label, summary, place, before, after))
+            else:
+                _print(run.label, summary, place, before, after, here.settings)
+                _name_skipped(summary.skipped)
+            codes.add(summary.exit_code)
+            if summary.interrupted:
+                if not as_json:
+                    fault("interrupted; run it again to learn what is missing")
+                break
+    if Exit.INTERRUPTED in codes:
+        return Exit.INTERRUPTED
+    return codes.pop() if len(codes) == 1 else Exit.PARTLY
 
 
 async def _teach(

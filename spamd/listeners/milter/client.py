@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_address
 
-from spamd.listeners.milter.packets import connection, macros, strings
+from spamd.listeners.milter.packets import connection, macros
 from spamd.message.envelope import Client, Envelope
 
 _KNOWN = {
@@ -18,6 +18,9 @@ _KNOWN = {
     b"E": {b"i"},
 }
 """The macros that are kept, by the command they come before."""
+
+NAME_BYTES = 255
+"""Of a name of a host (RFC 5321 §4.5.3.1.2), of who has logged in, of any macro: what is kept."""
 
 _ID_BYTES = 64  # of a queue id; Postfix's long ones have 20
 _NAMELESS = {"unknown", "unavailable", "localhost.localdomain"}
@@ -36,7 +39,7 @@ class Introduction:
     def macros(self, data: bytes) -> None:
         """Take macros: a command they belong to, then names and values."""
         if (known := _KNOWN.get(data[:1])) is not None:
-            found = {name: value for name, value in macros(data[1:]) if name in known}
+            found = {name: value[:NAME_BYTES] for name, value in macros(data[1:]) if name in known}
             self._macros[data[:1]] = found
 
     def connected(self, data: bytes) -> None:
@@ -46,13 +49,13 @@ class Introduction:
             RemoteProtocolError: it can't be read.
         """
         name, address, self._port = connection(data)
-        text = name.decode("ascii", "replace")
+        text = name[:NAME_BYTES].decode("ascii", "replace")
         self._name = "" if text.startswith("[") or text.lower() in _NAMELESS else text
-        self._address = _address(self._macro(b"C", b"client_addr")) or _address(address)
+        self._address = _written(self._macro(b"C", b"client_addr")) or _written(address)
 
     def greeted(self, data: bytes) -> None:
         """Take the name by which the client greets; it may do so again."""
-        self._helo = data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+        self._helo = data.partition(b"\0")[0][:NAME_BYTES].decode("utf-8", "surrogateescape")
 
     @property
     def address(self) -> str:
@@ -97,12 +100,12 @@ def path(data: bytes) -> bytes:
 
     Mail that is made on the mail server comes without brackets.
     """
-    address = next(iter(strings(data)), b"")
+    address = data.partition(b"\0")[0]
     bracketed = address[:1] == b"<" and address[-1:] == b">"
     return address[1:-1] if bracketed else address
 
 
-def _address(text: bytes) -> str:
+def _written(text: bytes) -> str:
     """Return an IP address as all listeners write it, "" when it is none."""
     word = text.decode("ascii", "replace")
     if word[:5].lower() == "ipv6:":

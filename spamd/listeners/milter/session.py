@@ -17,16 +17,17 @@ libmilter does. Only a packet that has begun must come in `relay.data_timeout_s`
 import asyncio
 from collections.abc import Callable
 
-from spamd.errors import DeadlineExceeded, Overloaded, RemoteProtocolError
+from spamd.errors import DeadlineExceeded, Overloaded, RemoteProtocolError, SpoolFull
 from spamd.listeners.milter.answer import Answer, answer_to, answer_to_fault, needs_logging
 from spamd.listeners.milter.client import Introduction, path
 from spamd.listeners.milter.content import Content
 from spamd.listeners.milter.negotiation import SILENT, Agreement
 from spamd.listeners.milter.options import MilterOptions
-from spamd.listeners.milter.packets import CONTINUE, LONGEST, PROGRESS, SKIP, PacketReader
+from spamd.listeners.milter.packets import CONTINUE, PROGRESS, SKIP, PacketReader
 from spamd.network.connection_limiter import network_of
 from spamd.network.deadlines import Deadline
 from spamd.network.shared import Shared
+from spamd.network.spool import Share
 from spamd.network.stream_listener import READ_BYTES, Connection
 from spamd.report import ScanReport
 
@@ -40,22 +41,40 @@ PACKETS_A_TURN = 32
 """Packets of one connection before others have their turn: half a usual message, 0.2 ms."""
 
 
-class Mail:
-    """A message that is on its way to us."""
+ADDRESS_BYTES = 64
+"""What an address takes in memory besides its own octets."""
 
-    def __init__(self, sender: bytes, content: Content) -> None:
-        self.sender = sender
+
+class Mail:
+    """A message that is on its way to us; the owner must `close` it."""
+
+    def __init__(self, sender: bytes, content: Content, share: Share) -> None:
+        self.sender = b""
         self.recipients: list[bytes] = []
         self.content = content
-        self._left = LONGEST
+        self._share = share
+        self._taken = 0
+        if self._take(sender):
+            self.sender = sender
 
     def recipient(self, address: bytes) -> None:
         """Take a recipient."""
-        self._left -= len(address) + 1
-        if self._left < 0:
-            self.content.refuse(Overloaded("too many recipients"))
-        else:
+        if self._take(address):
             self.recipients.append(address)
+
+    def _take(self, address: bytes) -> bool:
+        size = len(address) + ADDRESS_BYTES
+        if not self._share.take_memory(size):
+            self.content.refuse(SpoolFull("no memory for the envelope"))
+            return False
+        self._taken += size
+        return True
+
+    def close(self) -> None:
+        """Give back memory and disk."""
+        self.content.close()
+        self._share.take_memory(-self._taken)
+        self._taken = 0
 
 
 class Session:
@@ -216,19 +235,17 @@ class Session:
         return self._mail or self._begin(b"", agreement)
 
     def _begin(self, sender: bytes, agreement: Agreement) -> Mail:
-        content = Content(
-            self._shared.budget.share(self._network),
-            self._shared.judge.reads_bytes,
-            leading_space=agreement.leading_space,
-        )
-        self._mail = mail = Mail(sender, content)
+        share = self._shared.budget.share(self._network)
+        limit = self._shared.judge.reads_bytes
+        content = Content(share, limit, leading_space=agreement.leading_space)
+        self._mail = mail = Mail(sender, content, share)
         self._connection.busy = True
         return mail
 
     def _drop(self, *, keep_macros: bool = False) -> None:
         """Forget the message, not the client."""
         if self._mail is not None:
-            self._mail.content.close()
+            self._mail.close()
             self._mail = None
         if not keep_macros:
             self._introduction.forget_message()

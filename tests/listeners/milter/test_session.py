@@ -366,11 +366,27 @@ async def test_a_full_store_defers_and_the_next_message_is_taken() -> None:
 
 
 async def test_more_recipients_than_can_be_kept_defer_the_message() -> None:
-    async with listening() as running:
+    async with listening(memory_bytes=1_000_000, spool_above_bytes=100_000) as running:
         mta = await running.mta()
         await mta.envelope(*[f"<{'x' * 60_000}{number}@y.test>" for number in range(20)])
         outcome = await mta.content(HEADER, b"x\r\n")
-    assert outcome.reply == b"451 4.3.2 Busy, please try again later"
+        assert outcome.reply == b"452 4.3.1 Insufficient storage, please try again later"
+        await mta.envelope()
+        assert (await mta.content(HEADER, b"x\r\n")).verdict == b"c"
+
+
+async def test_names_of_any_length_are_kept_in_part() -> None:
+    async with listening() as running:
+        mta = await running.mta()
+        mta.writer.write(macros(b"C", client_addr="1" * 90_000) + connect("n" * 90_000))
+        mta.writer.write(frame(b"H", b"h" * 90_000 + b"\0"))
+        mta.writer.write(macros(b"M", auth_authen="l" * 90_000))
+        await mta.envelope()
+        await mta.content(HEADER, b"x\r\n")
+        ((_, envelope),) = running.inspector.seen
+    client = envelope.client
+    assert (len(client.name), len(client.helo), len(client.login or "")) == (255, 255, 255)
+    assert client.address == "192.0.2.7"
 
 
 def is_ours(header: Sequence[tuple[bytes, bytes]]) -> list[bool]:
