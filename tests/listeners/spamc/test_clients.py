@@ -175,3 +175,16 @@ async def test_spamc_hands_on_the_mail_as_it_was_when_there_is_no_verdict() -> N
 async def test_spamc_says_that_it_may_not_teach(networks: tuple[str, ...], code: int) -> None:
     async with running(teacher=FakeTeacher(), report_networks=networks) as here:
         assert (await spamc_says(here, "-L", "spam"))[0] == code
+
+
+async def test_a_mail_whose_client_went_away_meanwhile_is_told_of_all_the_same() -> None:
+    gate = asyncio.Event()
+    async with running(judge := FakeInspector(SPAM, gate=gate)) as here:
+        _, writer = await here.connect()
+        writer.write(request("PROCESS"))
+        await judge.begun.wait()
+        writer.transport.abort()
+        gate.set()
+        await until(lambda: not here.listener.connections)
+        assert [report for report, *_ in here.observer.scans] == [SPAM]
+        assert not here.observer.faults
