@@ -8,11 +8,12 @@ import pwd
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from spamd.sample import Label
 from tests.servers.base import Server, require
 
 PROGRAM = Path("/usr/sbin/spamd")
@@ -36,13 +37,25 @@ class SpamAssassin(Server):
         home, site = self.directory / "home", self.directory / "site"
         for folder in (home, site):
             folder.mkdir(exist_ok=True)
-        os.chown(home, account.pw_uid, account.pw_gid)
+        for path in (home, *home.iterdir()):
+            os.chown(path, account.pw_uid, account.pw_gid)
         for path in SITE.glob("*.pre"):
             shutil.copy(path, site)
         (site / "local.cf").write_text(
             f"bayes_path {home}/bayes\ndns_available no\nskip_rbl_checks 1\n"
             "report_safe 0\nuse_razor2 0\nuse_pyzor 0\nbayes_min_spam_num 5\nbayes_min_ham_num 5\n"
         )
+
+    def learn(self, paths: Sequence[str], label: Label) -> None:
+        """Teach it mails by its own tool, before it starts."""
+        self.configure()
+        names = self.directory / "names"
+        names.write_text("\n".join(paths))
+        subprocess.run(
+            ["sa-learn", f"--{label}", f"--siteconfigpath={self.directory}/site", "-f", str(names)],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=900,
+            env=self.environment(),
+        )  # fmt: skip
 
     def command(self) -> list[str]:
         return [
