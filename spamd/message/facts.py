@@ -42,58 +42,16 @@ _INDEX = [{value: place for place, value in enumerate(values)} for _, values in 
 _ADDRESS = re.compile(rb"[^\s<>@,;:\"]{1,64}@[^\s<>@,;:\"]{1,255}")
 _RESULT = re.compile(rb"\b(?:spf|dkim|dmarc)\s*=\s*([a-z]+)", re.IGNORECASE)
 _DOCUMENT = {
-    "pdf",
-    "doc",
-    "docx",
-    "xls",
-    "xlsx",
-    "ppt",
-    "pptx",
-    "odt",
-    "ods",
-    "rtf",
-    "csv",
-    "txt",
-    "ics",
-    "docm",
-    "xlsm",
-}
+    "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "rtf", "csv", "txt", "ics",
+    "docm", "xlsm",
+}  # fmt: skip
 _ARCHIVE = {
-    "zip",
-    "rar",
-    "7z",
-    "gz",
-    "tgz",
-    "tar",
-    "bz2",
-    "xz",
-    "ace",
-    "arj",
-    "cab",
-    "iso",
-    "img",
-    "lzh",
-}
+    "zip", "rar", "7z", "gz", "tgz", "tar", "bz2", "xz", "ace", "arj", "cab", "iso", "img", "lzh",
+}  # fmt: skip
 _PROGRAM = {
-    "exe",
-    "scr",
-    "pif",
-    "com",
-    "bat",
-    "cmd",
-    "vbs",
-    "js",
-    "jse",
-    "wsf",
-    "hta",
-    "jar",
-    "msi",
-    "lnk",
-    "ps1",
-    "htm",
-    "html",
-    "shtml",
-}
+    "exe", "scr", "pif", "com", "bat", "cmd", "vbs", "js", "jse", "wsf", "hta", "jar", "msi", "lnk",
+    "ps1", "htm", "html", "shtml",
+}  # fmt: skip
 _SCRIPTS = {
     "latin": re.compile("[A-Za-z\u00c0-\u024f]"),
     "cyrillic": re.compile("[\u0400-\u052f]"),
@@ -217,10 +175,8 @@ def _authentication(message: Message) -> str:
     }
     if not results - {b"none"}:
         return "none"
-    good, bad = (
-        b"pass" in results,
-        bool(results & {b"fail", b"softfail", b"permerror", b"temperror"}),
-    )
+    good = b"pass" in results
+    bad = bool(results & {b"fail", b"softfail", b"permerror", b"temperror"})
     return "mixed" if good and bad else "fail" if bad else "pass" if good else "none"
 
 

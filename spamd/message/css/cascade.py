@@ -5,6 +5,7 @@ it is spent, no more rules match, and the page counts as cut.
 """
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from spamd.message.css import stylesheet
 from spamd.message.css.declarations import Declaration, Value, parse
@@ -14,6 +15,9 @@ from spamd.message.css.selector import Selector
 _STEPS = 300_000
 _SHEETS_CHARS = 262_144
 _Weight = tuple[int, int, int, int]
+
+
+_weight = attrgetter("weight")
 
 
 class Matched:
@@ -125,10 +129,6 @@ def declared(
     for each in urgent:
         said[each.name] = each.value
     return said
-
-
-def _weight(matched: Matched) -> _Weight:
-    return matched.weight
 
 
 def _key(each: Selector) -> str:

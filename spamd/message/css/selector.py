@@ -6,6 +6,7 @@ rules that hold it.
 """
 
 import re
+from operator import add
 from typing import NamedTuple
 
 from spamd.message.css.declarations import unescaped
@@ -80,13 +81,8 @@ _FUTURE = names(
     "last-child only-child last-of-type only-of-type nth-last-child nth-last-of-type empty"
 )
 _LISTS = {
-    "not": False,
-    "is": True,
-    "where": True,
-    "matches": True,
-    "any": True,
-    "-webkit-any": True,
-}
+    "not": False, "is": True, "where": True, "matches": True, "any": True, "-webkit-any": True,
+}  # fmt: skip
 _NTH_OF = {
     "first-child": (0, 1, False, False),
     "first-of-type": (0, 1, False, True),
@@ -243,7 +239,7 @@ class _Parts:
             self.lists.append((_LISTS[name], found))
             if name != "where" and found:
                 heaviest = max(each.specificity for each in found)
-                self.weight = [a + b for a, b in zip(self.weight, heaviest, strict=True)]
+                self.weight = list(map(add, self.weight, heaviest))
             return
         self.weight[1] += 1
         argument = self._argument(match)

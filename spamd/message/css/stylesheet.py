@@ -120,11 +120,10 @@ class _Sheet:
         if not block.counts or not block.said:
             return
         declarations = parse(";".join(block.said))
-        if declarations and (selectors := self._selectors(block.selector)):
+        if declarations and (
+            selectors := selector.parse_list(block.selector.strip(), folded=self.folded)
+        ):
             self.found.append(Rule(selectors, declarations))
-
-    def _selectors(self, text: str) -> tuple[selector.Selector, ...]:
-        return selector.parse_list(text.strip(), folded=self.folded)
 
 
 _WIDTH, _HEIGHT = 1024.0, 768.0

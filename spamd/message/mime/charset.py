@@ -17,17 +17,8 @@ from spamd.message.mime.transfer import base64, quoted_printable
 
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _NOT_CHARSETS = {
-    "base64",
-    "bz2",
-    "hex",
-    "quopri",
-    "rot_13",
-    "uu",
-    "zlib",
-    "mbcs",
-    "punycode",
-    "idna",
-}
+    "base64", "bz2", "hex", "quopri", "rot_13", "uu", "zlib", "mbcs", "punycode", "idna",
+}  # fmt: skip
 _AS_READERS_DO = {  # charsets that mail readers take for a superset (WHATWG Encoding Standard §4.2)
     "ascii": "cp1252", "latin_1": "cp1252", "iso8859_9": "cp1254", "iso8859_11": "cp874",
     "tis_620": "cp874", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs",
@@ -42,13 +33,11 @@ _MORE_LABELS = {  # of mail, unknown to Python
     "unicode_1_1_utf_7": "utf_7", "hz_gb_2312": "hz", "x_mac_roman": "mac_roman",
     "x_euc_jp": "euc_jp",
 }  # fmt: skip
+_MORE_CODECS = ("cp874", "cp1006", "koi8_t", "koi8_u", "mac_roman", "cp737", "cp856", "cp720")
 _CODECS = (
     {name: codec for name, codec in aliases.items() if not codec.endswith("_codec")}
     | {codec: codec for codec in aliases.values() if not codec.endswith("_codec")}
-    | {
-        name: name
-        for name in ("cp874", "cp1006", "koi8_t", "koi8_u", "mac_roman", "cp737", "cp856", "cp720")
-    }
+    | {name: name for name in _MORE_CODECS}
     | _MORE_LABELS
 )
 KNOWN = {

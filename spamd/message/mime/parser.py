@@ -300,9 +300,7 @@ class _Walk:
     def _next(self, start: int) -> tuple[int, int | None]:
         """Return where the body that begins at `start` ends, and where the next entity starts."""
         data, end = self.data, -1
-        position = max(
-            0, start - 1
-        )  # the line end before a delimiter belongs to it (RFC 2046 §5.1.1)
+        position = max(0, start - 1)  # RFC 2046 §5.1.1: the line end before a delimiter is its own
         while self.open and (position := data.find(b"\n--", position)) >= 0:
             line = self._line(position + 1)
             self.dash_lines_left -= 1

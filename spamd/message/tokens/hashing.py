@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_digest
 
-_FIRST = np.uint64(
-    0x9E3779B97F4A7C15
-)  # odd constants of SplitMix64: multiplication by them is one-to-one
+# odd constants of SplitMix64: multiplication by them is one-to-one
+_FIRST = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xBF58476D1CE4E5B9)
 _FINAL = np.uint64(0x94D049BB133111EB)
 

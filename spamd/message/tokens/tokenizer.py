@@ -158,10 +158,8 @@ class _Bag:
         start = len(self.texts)
         self._twice([headers.FieldTokens.of("subject", words, self.limits.word_chars)])
         if "twins" not in self.without:
-            middle = (
-                start + len(self.texts)
-            ) // 2  # the twins stand behind those with the field's name
-            self.runs.append(range(middle, len(self.texts) - 1))
+            # the twins stand behind those with the field's name
+            self.runs.append(range((start + len(self.texts)) // 2, len(self.texts) - 1))
         if "tricks" not in self.without:
             self._letters(words)
 
