@@ -44,6 +44,9 @@ PACKETS_A_TURN = 32
 ADDRESS_BYTES = 64
 """What an address takes in memory besides its own octets."""
 
+FREE_BYTES = 64 * 1024
+"""Of an envelope, and of a packet: any connection may hold so much (500 recipients)."""
+
 
 class Mail:
     """A message that is on its way to us; the owner must `close` it."""
@@ -53,7 +56,7 @@ class Mail:
         self.recipients: list[bytes] = []
         self.content = content
         self._share = share
-        self._taken = 0
+        self._size = self._taken = 0
         if self._take(sender):
             self.sender = sender
 
@@ -63,11 +66,12 @@ class Mail:
             self.recipients.append(address)
 
     def _take(self, address: bytes) -> bool:
-        size = len(address) + ADDRESS_BYTES
-        if not self._share.take_memory(size):
+        self._size += len(address) + ADDRESS_BYTES
+        more = self._size - FREE_BYTES - self._taken
+        if more > 0 and not self._share.take_memory(more):
             self.content.refuse(SpoolFull("no memory for the envelope"))
             return False
-        self._taken += size
+        self._taken += max(more, 0)
         return True
 
     def close(self) -> None:
@@ -161,7 +165,7 @@ class Session:
 
     def _reserve(self, wanted: int) -> None:
         """Take memory for a packet that is longer than what any connection may hold."""
-        more = (wanted if wanted > READ_BYTES + 1024 else 0) - self._reserved
+        more = max(wanted - FREE_BYTES, 0) - self._reserved
         if more and not self._share.take_memory(more):
             raise Overloaded("no memory for a long packet")
         self._reserved += more

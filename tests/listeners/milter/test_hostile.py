@@ -34,7 +34,7 @@ async def test_long_packets_that_do_not_end_take_no_more_memory_than_there_is() 
         for _ in range(20):
             mta = await running.mta()
             mta.writer.write(struct.pack("!I", LONGEST) + b"B" + b"x" * 100_000)
-        await until(lambda: len(running.observer.faults) == 20 - 7)
+        await until(lambda: len(running.observer.faults) == 20 - 8)
         assert {type(fault).__name__ for _, fault in running.observer.faults} == {"Overloaded"}
         assert (await running.message(HEADER)).verdict == b"c"
 
