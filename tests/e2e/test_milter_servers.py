@@ -212,22 +212,21 @@ def send_early(port: int) -> int:
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_mail_of_fifty_megabytes_is_judged_by_its_start(
-    server: MailServer, stack: ExitStack
-) -> None:
+def test_a_very_large_mail_is_judged_by_its_start(server: MailServer, stack: ExitStack) -> None:
     needs(server)
     spamd, sink, running = started(stack, server)
+    megabytes = 50 if server is postfix_with else 12  # Sendmail is slow
     content = (
         b"Date: Sat, 28 Nov 2026 10:00:00 +0000\r\n"
         + made_up("spam", 11)
-        + (b"word " * 12 + b"\r\n") * 800_000
+        + (b"word " * 12 + b"\r\n") * megabytes * 16_000
     )
     assert send(running.port, content)[0] == 250
     (mail,) = sink.mails(at_least=1, deadline_s=120)
     assert below(mail.content) == content.replace(b"\r\n", b"\n")
     (scan,) = spamd.events("message.scanned")
     assert scan["verdict"] != "unscanned"
-    assert 4_000_000 < int(str(scan["size_bytes"])) < 10_000_000
+    assert 4_200_000 < int(str(scan["size_bytes"])) < 10_000_000
     assert spamd.events("session.failed") == []
 
 

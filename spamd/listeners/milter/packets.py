@@ -74,9 +74,8 @@ class PacketReader:
             self.wanted = 4 + length
             return None
         self.wanted = 0
-        self._start = start + 4 + length
-        with memoryview(buffer) as view:
-            return bytes(view[start + 4 : start + 5]), bytes(view[start + 5 : self._start])
+        self._start = end = start + 4 + length
+        return bytes(buffer[start + 4 : start + 5]), bytes(buffer[start + 5 : end])
 
 
 def packet(command: bytes, data: bytes = b"") -> bytes:

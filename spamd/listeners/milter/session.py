@@ -104,7 +104,7 @@ class Session:
         self._draining = draining
         self._loop = asyncio.get_running_loop()
         self._packets = PacketReader()
-        self._taken = 0
+        self._count = 0  # of packets
         self._share = shared.budget.share(connection.network)  # of the server, not of its client
         self._reserved = 0
         self._begun = 0.0  # when the first octet of a packet came
@@ -122,10 +122,16 @@ class Session:
             Overloaded: no room for so long a packet.
         """
         try:
-            while (found := await self._next()) is not None:
+            while (found := self._packets.next()) is not None or await self._more():
+                if found is None:
+                    continue
                 command, data = found
                 if command == b"Q":
                     return
+                self._begun = 0.0
+                self._count += 1
+                if self._count % PACKETS_A_TURN == 0:
+                    await self._shared.fair_queue.turn(self._network)
                 await self._take(command, data)
                 if self._mail is None and self._draining():
                     return
@@ -138,19 +144,12 @@ class Session:
 
     # Packets
 
-    async def _next(self) -> tuple[bytes, bytes] | None:
-        """Return the next packet, None at the end."""
-        while (found := self._packets.next()) is None:
-            self._reserve(self._packets.wanted)
-            data = await self._read()
-            if not data:
-                return None
-            self._packets.feed(data)
-        self._begun = 0.0
-        self._taken += 1
-        if self._taken % PACKETS_A_TURN == 0:
-            await self._shared.fair_queue.turn(self._network)
-        return found
+    async def _more(self) -> bool:
+        """Take more from the network; False at the end."""
+        self._reserve(self._packets.wanted)
+        data = await self._read()
+        self._packets.feed(data)
+        return bool(data)
 
     async def _read(self) -> bytes:
         options = self._shared.options
@@ -199,13 +198,15 @@ class Session:
             case b"E":
                 await self._end(agreement, data)
             case _ if command in SILENT:
-                answer = await self._step(command, data, agreement)
+                answer = self._step(command, data, agreement)
+                if self._mail is not None and self._mail.content.behind:
+                    await self._mail.content.settled()
                 if command not in agreement.silent:
                     await self._send(answer)
             case _:
                 raise RemoteProtocolError("a command that the milter protocol does not have")
 
-    async def _step(self, command: bytes, data: bytes, agreement: Agreement) -> bytes:
+    def _step(self, command: bytes, data: bytes, agreement: Agreement) -> bytes:
         """Carry out a command that is answered, unless it is silent; return the answer."""
         match command:
             case b"C":
@@ -228,8 +229,6 @@ class Session:
             case b"B":
                 content = self._current(agreement).content
                 content.body(data)
-                if content.behind:
-                    await content.settled()
                 return SKIP if content.full and agreement.may_skip else CONTINUE
             case _:  # DATA, or a command that the mail server does not know
                 pass
