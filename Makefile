@@ -2,9 +2,9 @@
 # interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS=-x runs them in one process and stops
 # at the first failure, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
-# WAY=… by which way mail comes in.
+# WAY=… by which way mail comes in, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs histories year listeners check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
+.PHONY: help run test docs histories year person listeners check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -17,6 +17,7 @@ FUZZ ?= message
 SECONDS ?= 600
 SHARE ?= 1
 WAY ?= milter
+INDEX ?=
 MUTANTS ?=
 COUNT ?=
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
@@ -50,6 +51,10 @@ year: $(DEV)  ## live a year of 2,000,000 mails, or a SHARE of it: tables, memor
 listeners: $(DEV)  ## try a WAY in (milter, spamc, web) with real servers and clients: 1,000 mails, 10,000 broken streams, a crowd
 	@.ci/install-packages tests
 	nice $(BIN)/python -m tests.listeners.$(WAY)
+
+person: $(DEV)  ## live with the messages of an INDEX on a Dovecot, beside spamd evaluate --protocol moves
+	@.ci/install-packages tests
+	nice $(BIN)/python -m tests.e2e.person $(INDEX)
 
 check: $(DEV)  ## formatting, lint, types, layers of imports, dependencies
 	$(BIN)/ruff format --check .

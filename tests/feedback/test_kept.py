@@ -92,6 +92,14 @@ async def test_what_its_owner_read_and_left_in_the_inbox_is_ham(
         assert here.kept() == [1]
 
 
+@pytest.mark.parametrize("view", ["Toate", "All Mail", "Unread"])
+async def test_a_view_that_shows_a_mail_as_well_changes_nothing(view: str) -> None:
+    async with with_mail(1, 2, plan=replace(PLAIN, views=(view,))) as here:
+        await here.read(1)
+        await here.later()
+        assert here.kept() == [1]
+
+
 async def test_mails_read_one_after_the_other_between_two_polls_count_on_a_server_with_condstore(
 ) -> None:  # fmt: skip
     async with with_mail(1, 2, 3, 4) as here:

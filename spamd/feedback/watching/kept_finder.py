@@ -139,7 +139,10 @@ class KeptFinder:
         return bool(window) and seen < one.came + timedelta(seconds=window + DATE_S)
 
     def _delivered(self, inbox: Folder, state: PollState, began: datetime) -> Waiting:
-        """Return the mails that came unread, and to the inbox alone."""
+        """Return the mails that came unread, once, and not to Junk as well.
+
+        In other folders, most of all in views, they may be too.
+        """
         changes = state.changes.get(inbox.name)
         if changes is None or changes.again or changes.keyless:
             return {}
@@ -147,8 +150,9 @@ class KeptFinder:
         for one in state.delivered:
             message = one.message
             flags = {flag.lower() for flag in message.flags}
-            alone = len(state.came.get(message.trace, ())) == 1
-            if alone and not flags & {"\\seen", "\\deleted"}:
+            came = [state.place(row.folder) for row in state.came.get(message.trace, ())]
+            once = came.count(Place.INBOX) == 1 and Place.JUNK not in came
+            if once and not flags & {"\\seen", "\\deleted"}:
                 found[message.key] = KeptMessage(
                     folder=inbox.name,
                     key=message.key,
