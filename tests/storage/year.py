@@ -21,7 +21,16 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from spamd.bayes.model import BayesOptions
-from spamd.feedback.ports import AccountState, Cursor, Held, Parked, Sighting, WatchedAccount
+from spamd.feedback.ports import (
+    AccountState,
+    Cursor,
+    Held,
+    KeptMessage,
+    KeptState,
+    Parked,
+    Sighting,
+    WatchedAccount,
+)
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
 from spamd.sample import Label
@@ -43,7 +52,7 @@ KEPT_DAYS = 30
 LEAVE_DAYS = 15
 """One person leaves in so many days, and another comes."""
 
-FLAT = ("scan", "sighting", "cursor", "account", "parked", "held")
+FLAT = ("scan", "sighting", "kept", "cursor", "account", "parked", "held")
 GROWING = ("change", "lesson", "token")
 
 
@@ -115,6 +124,14 @@ class Year:
             seen = [Sighting(folder="INBOX", key=key, mail=_hash(key), delivered=0) for key in keys]
             cursor = self._cursor(name, day)
             await self._store.mailboxes.save(name, [cursor], seen, left.get(name, ()))
+            await self._store.kept.put(name, [self._unread(one) for one in seen])
+
+    def _unread(self, one: Sighting) -> KeptMessage:
+        now = self._clock.now()
+        return KeptMessage(
+            folder=one.folder, key=one.key, mail=one.mail, state=KeptState.UNREAD, came=now,
+            since=now,
+        )  # fmt: skip
 
     def _cursor(self, name: str, day: int) -> Cursor:
         return Cursor(
