@@ -98,3 +98,21 @@ async def test_lessons_of_kept_mail_are_taken_back_by_their_source(
 async def sources(teaching: TeachingProcess) -> Mapping[str, int]:
     async with teaching.database.reading() as connection:
         return (await journal.summary(connection)).sources
+
+
+async def test_a_kept_mail_gains_its_sender_no_more_than_one_honest_move(
+    teaching: TeachingProcess,
+) -> None:
+    for number in range(12):
+        await teaching.train(SPAM, mail(f"offer {number}", "cheap pills casino"))
+        await teaching.train(HAM, mail(f"letter {number}", "meeting on monday"))
+    attack = mail("offer", "cheap pills for the meeting", "x@attack.example")
+    before = await counts(teaching.database, weights=True)
+    await teaching.train(HAM, attack, source="imap", actor="ann")
+    moved = await counts(teaching.database, weights=True), await teaching.probability(attack)
+    await teaching.forget(attack)
+    assert await counts(teaching.database, weights=True) == before
+    for account in ("ann", "bob", "eve"):  # it lies in three inboxes
+        await teaching.train(HAM, attack, source="kept", actor=account)
+    kept = await counts(teaching.database, weights=True), await teaching.probability(attack)
+    assert kept == moved

@@ -67,7 +67,10 @@ class KeptFinder:
         }
         if reads_like_a_program(waiting.values(), began):
             due, filed = {}, []  # asked again at the next poll
-        found = [*await self._lying(inbox, due, state), *filed]
+        try:
+            found = [*await self._lying(inbox, due, state), *filed]
+        except FolderError:
+            due, found = {}, filed
         kept = [
             replace(one.kept, state=KeptState.KEPT, since=began)
             for one in await self._verifier.verified(found, state)
