@@ -22,7 +22,8 @@ EVERY = timedelta(seconds=60)
 """Between two choices: nobody waits for one."""
 
 CANDIDATES = 200
-"""Mails that are judged anew for a choice, some of which are chosen: half a second of CPU."""
+"""Mails among which is chosen, the least sure ones. They are judged anew when there are new
+lessons, which takes half a second of CPU."""
 
 DAY = timedelta(days=1)
 
@@ -67,6 +68,8 @@ class KeptChoice:
         self._turn = asyncio.Lock()
         self._actors: dict[str, str] = {}
         self._chosen: dict[str, list[KeptMessage]] = {}
+        self._log_odds: dict[bytes, float] = {}
+        self._lessons = (0, 0)
 
     async def chosen(self, account: str, actor: str) -> list[KeptMessage]:
         """Return each mail that was chosen once; a choice is made every minute."""
@@ -83,10 +86,12 @@ class KeptChoice:
         standing = await self._kept.standing(now - self._window, now - DAY)
         if not standing.room(options):
             return {}
+        if (lessons := (standing.spam, standing.ham)) != self._lessons:
+            self._log_odds, self._lessons = {}, lessons  # the model is another one now
         candidates = [
             Kept(
                 key=Candidate(account=account, message=message),
-                log_odds=await self._log_odds(message.scan),
+                log_odds=await self._now(message.scan),
                 kind=message.scan.sender,
                 deliberate=message.deliberate,
             )
@@ -112,9 +117,11 @@ class KeptChoice:
             self._options.kept,
         )
 
-    async def _log_odds(self, said: KeptScan) -> float:
+    async def _now(self, said: KeptScan) -> float:
         """Return what the model says of a mail now, or said when it came."""
-        await asyncio.sleep(0)  # mail that waits gets a turn
-        features = await self._history.kept(said.digest)
-        now = self._judge(features) if features is not None else None
-        return log_odds(said.probability if now is None else now)
+        if said.digest not in self._log_odds:
+            await asyncio.sleep(0)  # mail that waits gets a turn
+            features = await self._history.kept(said.digest)
+            now = self._judge(features) if features is not None else None
+            self._log_odds[said.digest] = log_odds(said.probability if now is None else now)
+        return self._log_odds[said.digest]

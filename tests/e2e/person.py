@@ -234,7 +234,7 @@ class Person:
             self._mark([place], "\\Seen")
         if (place + 1) % RUN_EVERY == 0:
             self._mark_all()
-        await self._later(0.5)
+        self.clock.time += timedelta(days=0.5 / a_day)
 
     async def _later(self, share: float) -> None:
         self.clock.time += timedelta(days=share / self._people.a_day)
