@@ -1,6 +1,8 @@
 """Clients of SpamAssassin ask spamd, beside SpamAssassin's own: replies and exit codes."""
 
+import os
 import re
+import signal
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +12,9 @@ import pytest
 
 from tests.cli.conftest import made_up
 from tests.e2e.relay_daemon import Spamd
-from tests.servers.base import free_port
+from tests.servers.base import free_port, require
 from tests.servers.spamassassin import SpamAssassin, spamassassin, spamc
+from tests.waiting import wait_until
 
 __all__ = ["spamassassin"]
 
@@ -209,3 +212,35 @@ def test_lessons_by_spamc_are_as_with_spamassassin(both: Both) -> None:
         theirs = spamc("-p", str(both.theirs.port), *options.split(), mail=mail)
         ours = spamc("-p", str(both.ours.spamc_port), *options.split(), mail=mail)
         assert (ours.returncode, ours.stdout) == (theirs.returncode, theirs.stdout), options
+
+
+class TwoWorkers(Ours):
+    """The same with two workers."""
+
+    def configure(self) -> None:
+        super().configure()
+        self.config.write_text("relay.workers = 2\n" + self.config.read_text())
+
+
+def test_two_workers_answer_at_both_addresses_also_after_a_reload_and_end_in_time() -> None:
+    require("spamassassin")
+    with TwoWorkers() as daemon:
+        addresses = (("-p", str(daemon.spamc_port)), ("-U", str(daemon.socket)))
+        for address in addresses * 4:
+            assert spamc(*address, "-c", mail=HAM).stdout.endswith(b"/5.0\n")
+        os.kill(daemon.pid, signal.SIGHUP)
+        for address in addresses * 10:  # while workers are replaced
+            assert spamc(*address, "-c", mail=HAM).stdout.endswith(b"/5.0\n")
+        wait_until(
+            lambda: len(daemon.events("worker.stopped")) == 2,
+            what="both workers are replaced",
+            deadline_s=90,
+        )
+        for address in addresses * 4:
+            assert spamc(*address, "-c", mail=HAM).stdout.endswith(b"/5.0\n")
+        wait_until(
+            lambda: len(daemon.events("message.scanned")) == 36, what="each is in the log once"
+        )
+        daemon.stop()
+        for address in addresses:
+            assert spamc(*address, mail=HAM).stdout == HAM
