@@ -17,7 +17,7 @@ BLOCKS = [each for document in documents() for each in blocks(document)]
 
 def claims() -> Iterator[tuple[str, str]]:
     """Yield document and beginning of every call of `block` with texts in the tests."""
-    for file in (ROOT / "tests").rglob("test_*.py"):
+    for file in (ROOT / "tests").rglob("*.py"):
         if file != Path(__file__):
             yield from _calls(ast.parse(file.read_text("utf-8")))
 

@@ -9,11 +9,9 @@ import pytest
 
 from tests.cli.conftest import made_up
 from tests.cli.pipe.agent import as_arguments, spamd_filter
-from tests.docs.blocks import block
 from tests.e2e.test_printed import Printed, in_place
+from tests.listeners.agents import PIPE
 from tests.servers.base import free_port
-
-PIPE = block("docs/listeners.md", '[spamc]\nlisten = ["unix:/run/spamd/spamc.sock"]')
 
 
 class PipeDaemon(Printed):
@@ -29,7 +27,7 @@ class PipeDaemon(Printed):
 
     @property
     def address(self) -> str:
-        return f"unix:{self.directory}/spamc.sock"
+        return f"unix:{self.directory}/spamc"
 
 
 @pytest.fixture(scope="module")

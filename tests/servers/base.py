@@ -60,6 +60,10 @@ class ServerError(Exception):
 
 _TYPELIB = "girepository-1.0/GMime-3.0.typelib"
 _FILES = {
+    "procmail": [Path("/usr/bin/procmail")],
+    "maildrop": [Path("/usr/bin/maildrop")],
+    "fdm": [Path("/usr/bin/fdm")],
+    "getmail": [Path("/usr/bin/getmail")],
     "sieve": [Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")],
     "miltertest": [Path("/usr/bin/miltertest")],
     "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
