@@ -1,12 +1,14 @@
 """CPU a mail at each way in, ours beside the peer whose protocol it is: same mails, same run.
 
     http    `POST /checkv2`, a connection a mail, as rspamc sends it: spamd beside rspamd's worker
+    milter  a connection a mail, field by field, as Postfix shows it: spamd beside rspamd's proxy
 
 Both were taught the first half of the SpamAssassin corpus by their own tools, and get mails of the
 other half, a few at a time. The CPU of the whole process tree counts; rspamd asks no network.
 """
 
 import asyncio
+import re
 import shutil
 import sys
 import tempfile
@@ -20,9 +22,11 @@ from spamd.sample import Label
 from tests.benchmarks.foreign import Rspamd
 from tests.benchmarks.measure import corpora, cpu_s, in_turn, table, tree
 from tests.benchmarks.training import spamd
+from tests.listeners.milter.mta import Mta, frame
 from tests.servers.base import Server, free_port, group_members
 
 OURS = "spamd"
+FIELD = re.compile(rb"([!-9;-~]+):([^\n]*(?:\n[ \t][^\n]*)*)\n")
 MAILS = 600
 AT_ONCE = 4
 ROUNDS = 3
@@ -52,6 +56,7 @@ class Daemon(Server):
 
     def choose_ports(self) -> None:
         self.port = self.web_port = free_port()
+        self.milter_port = free_port()
 
     def configure(self) -> None:
         """All is said on the command line."""
@@ -61,6 +66,7 @@ class Daemon(Server):
             sys.executable, "-m", "spamd", "serve",
             "--set", "relay.listen=[]",
             "--set", f"web.listen=127.0.0.1:{self.web_port}",
+            "--set", f"milter.listen=127.0.0.1:{self.milter_port}",
             "--set", f"database.url=sqlite:///{self._database}",
             "--set", "log.level=error",
         ]  # fmt: skip
@@ -76,21 +82,43 @@ class Daemon(Server):
         return True
 
 
-def http(port: int) -> Send:
-    """Return what sends mails by HTTP."""
+def asking(port: int, ask: Callable[[int, bytes], Awaitable[None]]) -> Send:
+    """Return what has mails judged, a few at a time."""
 
     async def send(mails: Sequence[bytes]) -> None:
         waiting = iter(mails)
 
         async def sender() -> None:
             for mail in waiting:
-                await _post(port, mail)
+                await ask(port, mail)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
                 group.create_task(sender())
 
     return send
+
+
+async def _shown(port: int, mail: bytes) -> None:
+    """Show a mail as Postfix does, whatever is answered in the end."""
+    text, at = mail.replace(b"\r\n", b"\n"), 0
+    mta = Mta(*await asyncio.open_connection("127.0.0.1", port))
+    await mta.negotiate()
+    await mta.client()
+    await mta.envelope()
+    while (field := FIELD.match(text, at)) is not None:
+        await mta.step(b"L", field[1] + b"\0" + field[2] + b"\0")
+        at = field.end()
+    await mta.step(b"N")
+    body = text[at:].removeprefix(b"\n").replace(b"\n", b"\r\n")
+    for start in range(0, len(body), 65535):
+        if await mta.step(b"B", body[start : start + 65535]) == b"s":
+            break
+    mta.writer.write(frame(b"E"))
+    while (await mta.answer())[0] not in b"acrtdy":
+        pass
+    mta.writer.write(frame(b"Q"))
+    mta.writer.close()
 
 
 async def _post(port: int, mail: bytes) -> None:
@@ -157,6 +185,13 @@ def _candidates(stack: ExitStack, below: Path, taught: Sequence[LabelledMail]) -
     for label in Label:
         rspamd.learn(paths[label], label)
     return [
-        Candidate(way="http", name=OURS, servers=(ours,), send=http(ours.web_port)),
-        Candidate(way="http", name="rspamd", servers=(rspamd,), send=http(rspamd.port)),
+        Candidate(way="http", name=OURS, servers=(ours,), send=asking(ours.web_port, _post)),
+        Candidate(way="http", name="rspamd", servers=(rspamd,), send=asking(rspamd.port, _post)),
+        Candidate(way="milter", name=OURS, servers=(ours,), send=asking(ours.milter_port, _shown)),
+        Candidate(
+            way="milter",
+            name="rspamd",
+            servers=(rspamd,),
+            send=asking(rspamd.milter_port, _shown),
+        ),
     ]
