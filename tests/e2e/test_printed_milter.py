@@ -21,20 +21,14 @@ SETTINGS = block("docs/listeners.md", '[milter]\nlisten = ["127.0.0.1:8026"]')
 POSTFIX = block("docs/listeners.md", "smtpd_milters = inet:")
 FOLDER = block("docs/listeners.md", "install -d -o spamd -g postfix")
 UNIX_SETTINGS = block("docs/listeners.md", '[milter]\nlisten = ["unix:')
-UNIT = block("docs/listeners.md", "[Service]\nUMask=")
+UNIT = block("docs/listeners.md", "[Service]\nReadWritePaths=/var/spool/postfix")
 UNIX_POSTFIX = block("docs/listeners.md", "smtpd_milters = unix:")
 SENDMAIL = block("docs/listeners.md", "INPUT_MAIL_FILTER(")
 
 
-class Filter(Spamd):
-    """`spamd serve` with printed settings of the milter, under a umask."""
-
-    def __init__(self, settings: str, umask: str = "0022") -> None:
-        super().__init__("maildir://./unused", settings)
-        self._umask = umask
-
-    def command(self) -> list[str]:
-        return ["sh", "-c", f'umask {self._umask} && exec "$@"', "spamd", *super().command()]
+def filtering(stack: ExitStack, settings: str) -> None:
+    """Start a daemon with printed settings of the milter."""
+    stack.enter_context(Spamd("maildir://./unused", settings))
 
 
 @pytest.fixture
@@ -62,7 +56,7 @@ def assert_marked(mails: Sequence[bytes]) -> None:
 def test_postfix_as_printed(stack: ExitStack) -> None:
     require("postfix")
     port = free_port()
-    stack.enter_context(Filter(in_place(SETTINGS, [("8026", port)])))
+    filtering(stack, in_place(SETTINGS, [("8026", port)]))
     sink = stack.enter_context(SmtpSink())
     main = of_main_cf(in_place(POSTFIX, [("127.0.0.1:8026", f"127.0.0.1:{port}")]))
     main["relayhost"] = f"[127.0.0.1]:{sink.port}"
@@ -79,10 +73,8 @@ def test_postfix_over_a_unix_socket_as_printed(stack: ExitStack) -> None:
     queue = f"{postfix.directory}/queue"
     us = [("-o spamd", "-o root"), ("/var/spool/postfix", queue)]
     subprocess.run(in_place(FOLDER, us), shell=True, check=True, timeout=10)
-    unit = dict(line.split("=") for line in UNIT.splitlines()[1:])
-    assert unit["ReadWritePaths"] == "/var/spool/postfix/spamd"
-    printed = in_place(UNIX_SETTINGS, [("/var/spool/postfix", queue)])
-    stack.enter_context(Filter(printed, unit["UMask"]))
+    assert UNIT.split("ReadWritePaths=")[1].strip() == FOLDER.split()[-1]
+    filtering(stack, in_place(UNIX_SETTINGS, [("/var/spool/postfix", queue)]))
     socket = Path(queue) / "spamd" / "milter"
     assert socket.stat().st_mode & 0o007 == 0
     assert socket.group() == "postfix"
@@ -94,7 +86,7 @@ def test_sendmail_as_printed(stack: ExitStack) -> None:
     require("sendmail")
     require("smtp-sink")
     port = free_port()
-    stack.enter_context(Filter(in_place(SETTINGS, [("8026", port)])))
+    filtering(stack, in_place(SETTINGS, [("8026", port)]))
     sink = stack.enter_context(SmtpSink())
     line = in_place(SENDMAIL, [("8026", port)])
     sendmail = stack.enter_context(Sendmail(sink.port, line.strip()))
