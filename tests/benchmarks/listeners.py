@@ -19,6 +19,7 @@ from pathlib import Path
 
 from spamd.evaluation.index import LabelledMail, read_index
 from spamd.sample import Label
+from tests.benchmarks import spamc
 from tests.benchmarks.foreign import Rspamd
 from tests.benchmarks.measure import corpora, cpu_s, in_turn, table, tree
 from tests.benchmarks.training import spamd
@@ -136,6 +137,11 @@ async def _post(port: int, mail: bytes) -> None:
 
 def run() -> None:
     """Measure and print."""
+    _run()
+    spamc.run()  # a table of its own: SpamAssassin takes its time
+
+
+def _run() -> None:
     if missing := [name for name in ("rspamd", "redis-server") if not shutil.which(name)]:
         print(f"\nlisteners: not measured, Debian's {', '.join(missing)} not installed")
         return
