@@ -190,3 +190,10 @@ async def test_a_fault_of_ours_is_told_to_the_log_and_not_to_the_client() -> Non
         reply = await here.ask(request("TELL", headers=SPAM_SET))
     assert reply == b"SPAMD/1.0 70 Internal Error: please try again later\r\n"
     assert [event for event, _ in here.observer.faults] == ["session.failed"]
+
+
+async def test_a_mail_with_a_very_long_header_section_comes_back_whole() -> None:
+    mail = b"X-A: b\r\n" * 20_000 + b"X-Spam-Flag: YES\r\n" + MAIL
+    async with running(FakeInspector(SPAM)) as here:
+        whole = await here.ask(request("PROCESS", mail))
+    assert split(whole)[1].endswith(b"X-Spam-Id: fake-id\r\n" + b"X-A: b\r\n" * 20_000 + MAIL)
