@@ -48,7 +48,7 @@ histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on 
 year: $(DEV)  ## live a year of 2,000,000 mails, or a SHARE of it: tables, memory and files stay flat
 	$(BIN)/python -m tests.storage.year $(SHARE)
 
-listeners: $(DEV)  ## try a WAY in (milter, spamc, web) with real servers and clients: 1,000 mails, 10,000 broken streams, a crowd
+listeners: $(DEV)  ## try a WAY in (milter, spamc, web, pipe) with real servers and clients: 1,000 mails, 10,000 broken streams, a crowd
 	@.ci/install-packages tests
 	nice $(BIN)/python -m tests.listeners.$(WAY)
 

@@ -25,11 +25,12 @@ FDM = block("docs/listeners.md", 'account "mail" imaps')
 FDM_ACCOUNT = 'imaps server "imap.example.org" user "ann" pass "secret"'
 GETMAIL = block("docs/listeners.md", "[filter-spamd]")
 
-OF_FDM = re.compile(rb"\AReceived: by \S+ \(fdm [^\n]*\n(?:[ \t][^\n]*\n)*")
-"""What fdm puts on top of each mail that it fetches, before it is filtered."""
+OF_FDM = re.compile(rb"^Received: by \S+ \(fdm [^\n]*\n(?:[ \t][^\n]*\n)*", re.MULTILINE)
+"""What fdm puts into each mail that it fetches, before it is filtered."""
 
 OF_GETMAIL = re.compile(
-    rb"\AReturn-Path: <unknown>\n|^X-getmail-retrieved-from-mailbox: INBOX\n", re.MULTILINE
+    rb"\AReturn-Path:[^\n]*\n(?:[ \t][^\n]*\n)*|^X-getmail-retrieved-from-mailbox: INBOX\n",
+    re.MULTILINE,
 )
 OURS = re.compile(rb"\A(?:X-Spam-(?:Status|Flag|Probability|Id): [^\n]*\n(?:[ \t][^\n]*\n)*)+")
 
@@ -43,8 +44,8 @@ def without_forged(mail: bytes) -> bytes:
 def is_unaltered(delivered: bytes, mail: bytes) -> bool:
     """Tell whether a delivered mail is the one that came: as it is, or below our fields."""
     if OURS.match(delivered) is None or OURS.match(mail):
-        return OF_FDM.sub(b"", delivered) == mail
-    return OF_FDM.sub(b"", OURS.sub(b"", delivered)) == without_forged(mail)
+        return OF_FDM.sub(b"", delivered, count=1) == mail
+    return OF_FDM.sub(b"", OURS.sub(b"", delivered), count=1) == without_forged(mail)
 
 
 def installed(folder: Path, python: str = sys.executable) -> Path:
@@ -181,13 +182,14 @@ class Getmail:
 
     name = "getmail"
 
-    def __init__(self, folder: Path, store: Dovecot, address: str) -> None:
+    def __init__(self, folder: Path, store: Dovecot, address: str | None) -> None:
+        """Set it up; without an address, without the filter."""
         self.folder = folder
         self._store = store
         program = installed(folder, python_of_all())
         for inside in ("cur", "new", "tmp"):
             (folder / "Maildir" / inside).mkdir(parents=True)
-        text = in_place(GETMAIL, [(PROGRAM, str(program)), (SOCKET, address)])
+        text = in_place(GETMAIL, [(PROGRAM, str(program)), (SOCKET, address)]) if address else ""
         (folder / "getmailrc").write_text(
             "[retriever]\ntype = SimpleIMAPRetriever\nserver = 127.0.0.1\n"
             f"port = {store.port}\nusername = alice\npassword = {PASSWORD}\n\n{text}\n"

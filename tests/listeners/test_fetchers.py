@@ -18,7 +18,7 @@ from tests.listeners.agents import (
     is_unaltered,
     python_of_all,
 )
-from tests.listeners.test_pipe import PipeDaemon
+from tests.listeners.test_pipe import PipeDaemon, daemon_that_learned
 from tests.servers.base import require
 from tests.servers.dovecot import Dovecot, DovecotFactory
 from tests.waiting import wait_until
@@ -39,13 +39,8 @@ SCRIPTS = {
 
 @pytest.fixture(scope="module")
 def pipe_daemon() -> Iterator[PipeDaemon]:
-    with_lessons = PipeDaemon()
-    try:
-        with_lessons.teach()
-        with_lessons.start()
-        yield with_lessons
-    finally:
-        with_lessons.close()
+    with daemon_that_learned() as running:
+        yield running
 
 
 @pytest.fixture

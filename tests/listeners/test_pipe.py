@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,9 @@ class PipeDaemon(Printed):
         return f"unix:{self.directory}/spamc"
 
 
-@pytest.fixture(scope="module")
-def pipe_daemon() -> Iterator[PipeDaemon]:
+@contextmanager
+def daemon_that_learned() -> Iterator[PipeDaemon]:
+    """Give a daemon that has learned ten mails of each label, and runs."""
     daemon = PipeDaemon()
     try:
         daemon.teach()
@@ -39,6 +41,12 @@ def pipe_daemon() -> Iterator[PipeDaemon]:
         yield daemon
     finally:
         daemon.close()
+
+
+@pytest.fixture(scope="module")
+def pipe_daemon() -> Iterator[PipeDaemon]:
+    with daemon_that_learned() as daemon:
+        yield daemon
 
 
 @pytest.mark.parametrize("named", ["by the settings", "by the command line"])

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.conftest import made_up
 from tests.cli.pipe.agent import daemon, limited
 from tests.listeners.agents import AGENTS, OURS, Agent, is_unaltered
-from tests.listeners.test_pipe import PipeDaemon
+from tests.listeners.test_pipe import PipeDaemon, daemon_that_learned
 from tests.servers.base import require
 
 NOWHERE = "unix:/nowhere/spamc"
@@ -25,13 +25,8 @@ NOWHERE = "unix:/nowhere/spamc"
 
 @pytest.fixture(scope="module")
 def pipe_daemon() -> Iterator[PipeDaemon]:
-    with_lessons = PipeDaemon()
-    try:
-        with_lessons.teach()
-        with_lessons.start()
-        yield with_lessons
-    finally:
-        with_lessons.close()
+    with daemon_that_learned() as running:
+        yield running
 
 
 @pytest.fixture
