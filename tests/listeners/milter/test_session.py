@@ -3,6 +3,7 @@
 import asyncio
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -363,6 +364,18 @@ async def test_a_full_store_defers_and_the_next_message_is_taken() -> None:
         await mta.envelope()
         assert (await mta.content(HEADER, b"x" * 2_000)).verdict == b"c"
         assert running.inspector.seen[0][0].endswith(b"x" * 2_000)
+
+
+async def test_a_disk_that_can_not_be_written_defers(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    async with listening(spool_directory=nowhere, spool_above_bytes=1_000) as running:
+        mta = await running.mta()
+        await mta.envelope()
+        outcome = await mta.content(HEADER, b"x" * 600_000)
+        assert outcome.reply == b"452 4.3.1 Insufficient storage, please try again later"
+        assert [name for name, _ in running.observer.faults] == ["message.failed"]
+        await mta.envelope()
+        assert (await mta.content(HEADER, b"x")).verdict == b"c"
 
 
 async def test_more_recipients_than_can_be_kept_defer_the_message() -> None:
