@@ -210,6 +210,7 @@ class Person:
             await self._move(moved, "Junk" if label is Label.SPAM else "INBOX")
         if place % a_day == 0:
             await expire(self._store.database, self.clock, AGES, dry_run=False)
+        await self._store.refresh()  # as the daemon does each second
         features = self._scanner.extract(mail.read(), arriving=True)
         report = self._scanner.judge(features, 0.0)
         self._log_odds[place] = self._store.snapshot.model.weigh(features.sample).log_odds

@@ -9,6 +9,7 @@ from spamd.bayes.decision import Verdict
 from spamd.feedback.mailboxes.mailbox import NOTHING_OPENED, MessageSummary, Opened
 from spamd.feedback.ports import KeptMessage, KeptState, Known
 from spamd.feedback.watching.kept_rule import (
+    is_part_of_run,
     is_run,
     reads_like_a_program,
     scan_that_may_teach,
@@ -45,6 +46,15 @@ def opened(read: int, others: int | None = 0, *, singly: bool = True) -> Opened:
 )
 def test_few_mails_each_marked_by_its_own_change_were_read(found: Opened, *, run: bool) -> None:
     assert is_run(found) is run
+
+
+@pytest.mark.parametrize(("seconds", "part"), [(0, True), (119, True), (120, False), (150, False)])
+def test_what_is_marked_shortly_before_or_after_a_run_is_part_of_it(
+    seconds: int, *, part: bool
+) -> None:
+    span = timedelta(seconds=seconds)
+    assert is_part_of_run(NOW - span, NOW) is part
+    assert is_part_of_run(NOW + span, NOW) is part
 
 
 def waited(*minutes: float, state: KeptState = KeptState.READ) -> Sequence[KeptMessage]:

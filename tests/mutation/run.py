@@ -51,7 +51,11 @@ PARTS: Mapping[str, tuple[str, str, Sequence[tuple[str, str]]]] = {
             ("learning model", "test_learning test_model"),
         ),
     ),
-    "rule": ("spamd/feedback/watching", "tests/feedback", (("lesson_rule", "test_lesson_rule"),)),
+    "rule": (
+        "spamd/feedback/watching",
+        "tests/feedback",
+        (("lesson_rule", "test_lesson_rule"), ("kept_rule", "test_kept_rule")),
+    ),
     "replies": ("spamd/relay/smtp", "tests/relay", (("replies", "test_replies"),)),
     "trainer": ("spamd/training", "tests", (("trainer", "test_training"),)),
     "message": (

@@ -14,7 +14,7 @@ from spamd.feedback.ports import KeptMessage, KeptState
 from spamd.feedback.watching.context import WatcherContext
 from spamd.feedback.watching.kept_rule import (
     MARKED_AT_ONCE,
-    RUN,
+    is_part_of_run,
     is_run,
     reads_like_a_program,
 )
@@ -124,11 +124,10 @@ class KeptFinder:
                     after[key] = replace(one, state=KeptState.READ, since=began)
             else:
                 after[key] = one
-        unread, since = KeptState.UNREAD, self._run
         after = {
             key: one
             for key, one in after.items()
-            if one.state is unread or abs(one.since - since) >= RUN
+            if one.state is KeptState.UNREAD or not is_part_of_run(one.since, self._run)
         }
         acted = opened.acted - self._acted
         self._acted |= opened.acted

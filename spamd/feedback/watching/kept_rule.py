@@ -53,6 +53,11 @@ def is_run(opened: Opened) -> bool:
     return marked > MARKED_AT_ONCE or (marked > 1 and not opened.singly)
 
 
+def is_part_of_run(read: datetime, run: datetime) -> bool:
+    """Return whether a mail that was read at one time was marked by who marked many at another."""
+    return abs(read - run) < RUN
+
+
 def reads_like_a_program(messages: Collection[KeptMessage], now: datetime) -> bool:
     """Return whether nearly all mail of an account is read within minutes."""
     lain = sum(
