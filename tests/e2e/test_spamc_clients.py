@@ -63,7 +63,12 @@ def programs(ours: Printed, tmp_path: Path) -> Path:
     """Return a folder with a spamc that asks our daemon."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "spamc").write_text(f'#!/bin/sh\nexec {SPAMC} -p {ours.spamc_port} "$@"\n')
+    return _spamc_in(folder, ours.spamc_port)
+
+
+def _spamc_in(folder: Path, port: int) -> Path:
+    """Put a spamc that asks a port into a folder."""
+    (folder / "spamc").write_text(f'#!/bin/sh\nexec {SPAMC} -p {port} "$@"\n')
     (folder / "spamc").chmod(0o755)
     return folder
 
@@ -189,17 +194,34 @@ def test_exim_lets_mail_pass_while_nobody_is_there(ours: Printed, exim: EximFact
     wait_until(server.mails, what="the mail is delivered")
 
 
-def test_isbg_finds_spam_in_the_inbox_and_teaches_what_people_filed(
-    ours: Printed, programs: Path, tmp_path: Path
+def test_isbg_does_with_us_what_it_does_with_spamassassin(
+    ours: Printed, spamassassin: SpamAssassin, tmp_path: Path
 ) -> None:
     require("dovecot")
     require("spamc-clients")
+    theirs = _isbg(spamassassin.port, tmp_path / "theirs")
+    before = len(ours.events("lesson.learned"))
+    assert _isbg(ours.spamc_port, tmp_path / "ours") == theirs
+    printed, (subject,) = theirs
+    assert "1/1 spams learned" in printed
+    assert "1 spams found in 2 messages" in printed
+    assert b"Subject: " + subject in SPAM
+    lessons = ours.events("lesson.learned")[before:]
+    assert {(lesson["label"], lesson["source"]) for lesson in lessons} == {
+        ("spam", "spamc"), ("ham", "spamc"),
+    }  # fmt: skip
+
+
+def _isbg(port: int, folder: Path) -> tuple[str, list[bytes]]:
+    """Run the printed command on a mailbox; return what it prints, and the subjects in Junk."""
+    folder.mkdir()
+    _spamc_in(folder, port)
     with Dovecot() as dovecot, _inbox(dovecot) as imap:
-        for folder, label, number in (
-            ("INBOX", "spam", 50), ("INBOX", "ham", 51), ("Junk/Learn", "spam", 52),
-            ("Junk/Ham", "ham", 53),
+        for name, mail in (
+            ("INBOX", SPAM), ("INBOX", HAM), ("Junk/Learn", made_up("spam", 52)),
+            ("Junk/Ham", made_up("ham", 53)),
         ):  # fmt: skip
-            imap.append(folder, "", "", made_up(label, number))
+            imap.append(name, "", "", mail.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
         command = in_place(
             ISBG,
             [
@@ -209,20 +231,17 @@ def test_isbg_finds_spam_in_the_inbox_and_teaches_what_people_filed(
             ],
         )
         environment = {
-            "PATH": f"{programs}:{os.environ['PATH']}",
-            "HOME": str(tmp_path),
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "HOME": str(folder),
             "PASSWORD": PASSWORD,
             "PYTHONPATH": str(SPAMC_CLIENTS),
         }
         done = subprocess.run(
-            ["/bin/sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True,
+            ["/bin/sh", "-c", command], cwd=folder, env=environment, capture_output=True,
             text=True, check=False, timeout=100,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-        (subject,) = _subjects(imap, "Junk")
-        assert b"Subject: " + subject in made_up("spam", 50)
-        lessons = [event for event in ours.events("lesson.learned") if event["source"] == "spamc"]
-        assert {"spam", "ham"} <= {str(lesson["label"]) for lesson in lessons[-2:]}, done.stderr
+        return done.stdout + done.stderr, _subjects(imap, "Junk")
 
 
 def _inbox(dovecot: Dovecot) -> imaplib.IMAP4:
