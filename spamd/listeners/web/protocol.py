@@ -117,6 +117,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""
+        self._deaf = self._ended = True
         self._deadline.stop()
         if self._slot is not None:
             self._shared.limiter.release(self._slot)
@@ -206,10 +207,6 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             super().shutdown()
-
-    def abort(self) -> None:
-        """Cut the connection."""
-        self.transport.abort()
 
     def answer(self, raw: bytes) -> None:
         """Write a whole answer as it stands, and end the connection once the client has read it."""
