@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.decision import Verdict
@@ -45,23 +44,33 @@ class LoopCounts:
 async def loop_counts(connection: AsyncConnection, since: datetime, until: datetime) -> LoopCounts:
     """Return what became of the messages that were judged in a time; command lines aside."""
     judged = (scan.c.time >= to_number(since), scan.c.time < to_number(until))
-    told = (lesson.c.digest == scan.c.digest, lesson.c.source.not_in((*AT_ONCE, KEPT)))
-    labels = {
-        label: exists().where(*told, lesson.c.label == label.value).correlate(scan)
-        for label in Label
-    }
-    stayed = exists().where(kept.c.digest == scan.c.digest, kept.c.state.in_(DONE_STATES))
-    scanned = await _by_verdict(connection, *judged)
-    spam = await _by_verdict(connection, *judged, labels[Label.SPAM])
-    ham = await _by_verdict(connection, *judged, labels[Label.HAM])
-    quiet = await _by_verdict(connection, *judged, stayed, ~exists().where(*told).correlate(scan))
+    by_hand = lesson.c.source.not_in((*AT_ONCE, KEPT))
+    same = lesson.c.digest == scan.c.digest
+    number = func.count(func.distinct(scan.c.digest))  # one that was scanned twice counts once
+    scanned = select(scan.c.verdict, number).where(*judged).group_by(scan.c.verdict)
+    told = (
+        select(scan.c.verdict, lesson.c.label, number)
+        .join_from(lesson, scan, same)
+        .where(*judged, by_hand)
+        .group_by(scan.c.verdict, lesson.c.label)
+    )
+    stayed = (
+        select(scan.c.verdict, number)
+        .join_from(kept, scan, kept.c.digest == scan.c.digest)
+        .where(*judged, kept.c.state.in_(DONE_STATES))
+        .where(~exists().where(same, by_hand).correlate(scan))
+        .group_by(scan.c.verdict)
+    )
+    all_of = {row[0]: row[1] for row in await connection.execute(scanned)}
+    labels = {(row[0], row[1]): row[2] for row in await connection.execute(told)}
+    quiet = {row[0]: row[1] for row in await connection.execute(stayed)}
 
     def of(verdict: Verdict) -> Judged:
         name = verdict.value
         return Judged(
-            scanned=scanned.get(name, 0),
-            spam=spam.get(name, 0),
-            ham=ham.get(name, 0),
+            scanned=all_of.get(name, 0),
+            spam=labels.get((name, Label.SPAM.value), 0),
+            ham=labels.get((name, Label.HAM.value), 0),
             kept=quiet.get(name, 0),
         )
 
@@ -72,14 +81,3 @@ async def loop_counts(connection: AsyncConnection, since: datetime, until: datet
         unsure=of(Verdict.UNSURE),
         spam=of(Verdict.SPAM),
     )
-
-
-async def _by_verdict(
-    connection: AsyncConnection, *conditions: ColumnElement[bool]
-) -> dict[str, int]:
-    """Return how many messages fit, by verdict; the same message scanned twice counts once."""
-    number: ColumnElement[Any] = func.count(func.distinct(scan.c.digest))
-    rows = await connection.execute(
-        select(scan.c.verdict, number).where(*conditions).group_by(scan.c.verdict)
-    )
-    return {row[0]: row[1] for row in rows}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from time import process_time
 
 import pytest
 
@@ -9,10 +10,12 @@ from spamd.bayes.decision import Verdict
 from spamd.feedback.ports import KeptMessage, KeptScan, KeptState
 from spamd.message.features import Features
 from spamd.observe.loop import loop, span
+from spamd.storage import tables
 from spamd.storage.engine import Database
 from spamd.storage.kept_messages import SqlKeptMessages
 from spamd.storage.loop_counts import Judged, LoopCounts, loop_counts
 from spamd.storage.scans import Scans
+from spamd.storage.times import to_number
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, mail
 from tests.storage.test_ports import report
 
@@ -94,3 +97,49 @@ def test_where_nothing_is_kept_only_the_least_is_known() -> None:
     found = loop(counted(Judged(scanned=1000, spam=5), Judged()))
     assert (found.spam_passed.rate, found.spam_passed.least) == (0.5, True)
     assert (found.ham_lost.rate, found.ham_lost.interval.high) == (0.0, 100.0)
+
+
+async def test_counting_takes_no_more_than_linear_time(
+    database: Database, clock: FixedClock
+) -> None:
+    """Of a busy site tens of thousands of scans are known, and as many mails that were kept."""
+    took = [await counting_s(database, clock, rows) for rows in (1_000, 4_000)]
+    assert took[1] < 8 * took[0] + 0.05
+
+
+async def counting_s(database: Database, clock: FixedClock, rows: int) -> float:
+    """Return the CPU time of counting so many rows, the best of three."""
+    now = to_number(clock.now())
+    digests = [number.to_bytes(16, "big") for number in range(rows)]
+    async with database.writing() as connection:
+        for table in (tables.kept, tables.lesson, tables.scan):
+            await connection.execute(table.delete())
+        await connection.execute(
+            tables.scan.insert(),
+            [
+                {
+                    "id": digest.hex(), "digest": digest, "time": now, "verdict": "ham",
+                    "action": "accept", "probability": 0.1, "content": b"",
+                }
+                for digest in digests
+            ],
+        )  # fmt: skip
+        await connection.execute(
+            tables.kept.insert(),
+            [
+                {
+                    "account": "ann", "folder": "INBOX", "mail_key": digest, "mail": digest,
+                    "state": "kept", "came": now, "since": now, "deliberate": False,
+                    "digest": digest, "verdict": "ham", "probability": 0.1, "sender": "x",
+                }
+                for digest in digests
+            ],
+        )  # fmt: skip
+    times = []
+    for _ in range(3):
+        began = process_time()
+        async with database.reading() as connection:
+            counts = await loop_counts(connection, clock.now() - DAY, clock.now() + DAY)
+        times.append(process_time() - began)
+        assert counts.ham == Judged(scanned=rows, kept=rows)
+    return min(times)
