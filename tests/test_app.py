@@ -16,6 +16,7 @@ from spamd.app import Application
 from spamd.backoff import Backoff
 from spamd.errors import ConfigError
 from spamd.jobs import running
+from spamd.listeners.web.passwords import PasswordHash
 from spamd.network.sockets import open_sockets
 from spamd.resources import open_store
 from spamd.settings import Settings, load
@@ -163,6 +164,40 @@ async def test_a_mail_by_http_is_judged_and_a_lesson_changes_the_next_verdict(
             assert await post("/learnspam", made_up("spam", number)) == {"success": True}
         after = await post("/checkv2", made_up("spam", 11))
     assert (before["action"], after["action"]) == ("no action", "add header")
+
+
+async def test_a_reload_reads_the_password_again_and_a_broken_file_keeps_the_old(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "password"
+
+    def keep(line: object) -> None:
+        file.write_text(f"{line}\n")
+
+    keep(PasswordHash.of(b"first password", b"0123456789abcdef", log_n=10, p=1))
+    settings = settings_in(tmp_path, "web.listen=127.0.0.1:0", f"web.password_file={file}")
+    (sockets,) = open_sockets(settings.listeners, 1)
+    port = sockets[1].getsockname()[1]
+
+    async def status(password: str) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET /auth HTTP/1.0\r\nPassword: {password}\r\n\r\n".encode())
+        raw = await reader.read()
+        writer.close()
+        return raw.split(b" ")[1]
+
+    async with served(settings, sockets) as application:
+        assert await status("first password") == b"200"
+        keep("no such line")
+        with pytest.raises(ConfigError, match=r"web\.password_file"):
+            application.reload()
+        assert await status("first password") == b"200"
+        keep(PasswordHash.of(b"second password", b"0123456789abcdef", log_n=10, p=1))
+        application.reload()
+        assert [await status(word) for word in ("first password", "second password")] == [
+            b"401",
+            b"200",
+        ]
 
 
 def test_a_start_without_the_http_listener_does_not_load_its_server() -> None:

@@ -119,16 +119,17 @@ def confidence_probability(
     *,
     spread: float = 0.25,
     exponent: float = 6.0,
-    rarity: float = 3.5,
+    rarity: float = 8.0,
 ) -> float:
-    """q = ½ + CF·(p − ½), of rates and of the messages seen."""
-    spam, ham = token.spam / trained.spam, token.ham / trained.ham
-    seen = token.spam + token.ham
+    """q = ½ + CF·(p − ½), counts scaled to the larger corpus."""
+    larger = max(trained.spam, trained.ham)
+    spam = token.spam * larger / trained.spam
+    ham = token.ham * larger / trained.ham
+    seen = spam + ham
     if not seen:
         return 0.5
-    share = (spam - ham) / (spam + ham)
-    sure: float = max(0.0, share**2 - spread / seen**3) ** exponent
-    return 0.5 + sure / (1 + rarity / seen) * share / 2
+    sure: float = max(0.0, ((spam - ham) ** 2 - spread / seen) / seen**2) ** exponent
+    return 0.5 + sure / (1 + rarity / seen) * (spam / seen - 0.5)
 
 
 def confidence(probabilities: Sequence[float], *, limit: float = 1.0) -> float:
@@ -159,8 +160,9 @@ def multinomial(
             values = trained.vocabulary
             spam = (token.spam_times + smoothing) / (trained.spam_times + values * smoothing)
             ham = (token.ham_times + smoothing) / (trained.ham_times + values * smoothing)
-        total += times * log(spam / ham)
-        spoke += 1
+        part = times * log(spam / ham)
+        total += part
+        spoke += part != 0
     divisor = {"none": 1.0, "sqrt": sqrt(max(1, spoke)), "n": float(max(1, spoke))}[length]
     prior = (trained.spam + smoothing) / (trained.ham + smoothing)
     return total / divisor + log(prior)

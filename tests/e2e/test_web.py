@@ -249,6 +249,25 @@ def test_exim_with_what_is_printed_marks_by_the_protocol_before_http(
     assert flags == {"<spam20@prizes.example>": ["YES"], "<ham20@work.example>": None}
 
 
+def test_exim_with_what_is_printed_has_the_client_come_again_while_the_daemon_is_away(
+    exim: EximFactory,
+) -> None:
+    server = exim(
+        lambda port, reentry: EximAdditions(
+            main=f"daemon_smtp_ports = {port} : {reentry}\n"
+            + in_place(EXIM_MAIN, [("127.0.0.1 11333", f"127.0.0.1 {free_port()}")]),
+            acl=f"{EXIM_ACL}  accept\n",
+        )
+    )
+    with (
+        smtplib.SMTP("127.0.0.1", server.port, timeout=60) as client,
+        pytest.raises(smtplib.SMTPDataError) as refused,
+    ):
+        client.sendmail("a@x.test", ["b@y.test"], made_up("ham", 21))
+    assert 400 <= refused.value.smtp_code < 500
+    assert not server.mails()
+
+
 def test_learning_by_http_changes_the_next_verdict(web: Web) -> None:
     words = "quarterly sauna newsletter with birch twigs and towels"
     mails = [
