@@ -38,7 +38,7 @@ Found = TypeVar("Found")
 LARGE_HEADER_BYTES = 64 * 1024
 """A larger header section is gone through in a thread."""
 
-LINGER_S = 5.0
+LINGER_S = 30.0
 """So long a client whose request is refused may go on sending, before it reads why."""
 
 
