@@ -19,7 +19,7 @@ from pathlib import Path
 
 from spamd.evaluation.index import LabelledMail, read_index
 from spamd.sample import Label
-from tests.benchmarks import spamc
+from tests.benchmarks import pipe, spamc
 from tests.benchmarks.foreign import Rspamd
 from tests.benchmarks.measure import corpora, cpu_s, in_turn, table, tree
 from tests.benchmarks.training import spamd
@@ -138,6 +138,7 @@ async def _post(port: int, mail: bytes) -> None:
 def run() -> None:
     """Measure and print."""
     _run()
+    pipe.run()
     spamc.run()  # a table of its own: SpamAssassin takes its time
 
 

@@ -4,6 +4,7 @@ Only paths and the daemon's socket are put in place of the printed ones.
 """
 
 import os
+import random
 import resource
 import signal
 import socket
@@ -17,6 +18,7 @@ import pytest
 from tests.cli.conftest import made_up
 from tests.cli.pipe.agent import daemon, limited
 from tests.listeners.agents import AGENTS, OURS, Agent, is_unaltered
+from tests.listeners.pipe import killer, tried
 from tests.listeners.test_pipe import PipeDaemon, daemon_that_learned
 from tests.servers.base import require
 
@@ -118,3 +120,13 @@ def test_a_full_disk_costs_no_mail(kind: type[Agent], pipe_daemon: PipeDaemon, h
 
     assert agent.keeps(code)
     assert [one for one in agent.inbox() if not is_unaltered(one, large)] == []
+
+
+def test_an_agent_that_is_killed_costs_no_mail(
+    kind: type[Agent], pipe_daemon: PipeDaemon, home: Path
+) -> None:
+    mails = [mail("ham", number) for number in (60, 61)]
+
+    count = tried(kind(home, pipe_daemon.address), mails, killer(random.Random(3), most_s=0))
+
+    assert (count.mails, count.lost, count.altered) == (2, 0, 0)
