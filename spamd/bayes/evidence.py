@@ -129,8 +129,8 @@ def _contributions(name: str, model: Model, sample: Sample, counts: TokenCounts)
             parts = multinomial.contributions(
                 counts, sample.occurrences, kinds, totals, options.multinomial
             )
-            spoke = int(np.count_nonzero(parts))
-            parts = parts / multinomial.divisor(spoke, options.multinomial.length)
+            spoke = np.count_nonzero(multinomial.speaking(counts, kinds, options.multinomial))
+            parts = parts / multinomial.divisor(int(spoke), options.multinomial.length)
         case "fisher" if trained:
             f = fisher.smoothed(counts, totals, options.fisher)
             f = np.clip(f, fisher.EXTREME, 1 - fisher.EXTREME)

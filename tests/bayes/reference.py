@@ -119,17 +119,16 @@ def confidence_probability(
     *,
     spread: float = 0.25,
     exponent: float = 6.0,
-    rarity: float = 8.0,
+    rarity: float = 3.5,
 ) -> float:
-    """q = ½ + CF·(p − ½), counts scaled to the larger corpus."""
-    larger = max(trained.spam, trained.ham)
-    spam = token.spam * larger / trained.spam
-    ham = token.ham * larger / trained.ham
-    seen = spam + ham
+    """q = ½ + CF·(p − ½), of rates and of the messages seen."""
+    spam, ham = token.spam / trained.spam, token.ham / trained.ham
+    seen = token.spam + token.ham
     if not seen:
         return 0.5
-    sure: float = max(0.0, ((spam - ham) ** 2 - spread / seen) / seen**2) ** exponent
-    return 0.5 + sure / (1 + rarity / seen) * (spam / seen - 0.5)
+    share = (spam - ham) / (spam + ham)
+    sure: float = max(0.0, share**2 - spread / seen**3) ** exponent
+    return 0.5 + sure / (1 + rarity / seen) * share / 2
 
 
 def confidence(probabilities: Sequence[float], *, limit: float = 1.0) -> float:
@@ -160,9 +159,8 @@ def multinomial(
             values = trained.vocabulary
             spam = (token.spam_times + smoothing) / (trained.spam_times + values * smoothing)
             ham = (token.ham_times + smoothing) / (trained.ham_times + values * smoothing)
-        part = times * log(spam / ham)
-        total += part
-        spoke += part != 0
+        total += times * log(spam / ham)
+        spoke += 1
     divisor = {"none": 1.0, "sqrt": sqrt(max(1, spoke)), "n": float(max(1, spoke))}[length]
     prior = (trained.spam + smoothing) / (trained.ham + smoothing)
     return total / divisor + log(prior)

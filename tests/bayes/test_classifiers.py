@@ -355,17 +355,20 @@ def test_fisher_ranks_mail_beyond_the_digits_of_the_indicator() -> None:
 def test_the_confidence_factor_is_that_of_its_formula() -> None:
     q = confidence.probabilities(counts_of((9, 1)), TEN, ConfidenceOptions())
 
-    factor = ((8**2 - 0.25 / 10) / 10**2) ** 6 / (1 + 8 / 10)
+    factor = ((8**2 - 0.25 / 10) / 10**2) ** 6 / (1 + 3.5 / 10)
     assert q.tolist() == pytest.approx([0.5 + factor * 0.4])
 
 
-def test_counts_are_scaled_to_the_larger_corpus() -> None:
-    few_spam = Totals(spam=5, ham=10)
+def test_rates_are_compared_and_lessons_without_the_token_make_it_no_better_known() -> None:
+    q = confidence.probabilities(counts_of((4, 2)), Totals(spam=5, ham=10), ConfidenceOptions())
+    factor = (0.6**2 - 0.25 / 6**3) ** 6 / (1 + 3.5 / 6)
+    assert q.tolist() == pytest.approx([0.5 + factor * 0.3])
 
-    scaled = confidence.probabilities(counts_of((4, 2)), few_spam, ConfidenceOptions())
-    equal = confidence.probabilities(counts_of((8, 2)), TEN, ConfidenceOptions())
-
-    assert scaled.tolist() == pytest.approx(equal.tolist())
+    few, many = (
+        confidence.probabilities(counts_of((4, 0)), Totals(spam=5, ham=ham), ConfidenceOptions())
+        for ham in (10, 1000)
+    )
+    assert few.tolist() == many.tolist()
 
 
 def test_rare_common_and_unseen_tokens_are_hardly_believed() -> None:

@@ -1,10 +1,12 @@
 """Naive Bayes that believes a token by how sure its counts are.
 
-    p  = S / (S + H)                    S, H: spam and ham messages with the token, both scaled to
-                                        the larger corpus
-    CF = [ ((S−H)² − κ/(S+H)) / (S+H)² ]^γ / (1 + δ/(S+H))           0 where that is negative
-    q  = ½ + CF·(p − ½)                 the probability that is combined
+    d  = (s − h) / (s + h)              s, h: share of spam and of ham messages with the token
+    CF = [ d² − κ/N³ ]^γ / (1 + δ/N)    0 where that is negative; N messages with the token
+    q  = ½ + CF·d/2                     the probability that is combined
     z  = Σ max(ln q/(1−q), −limit) / n  n tokens in the message
+
+N is counted as it is. Counts scaled to the larger corpus made tokens of one label better known with
+each lesson of the other: ten such lessons moved other verdicts by up to 0.1 (E-031).
 
 A token seen often, and nearly always with one label, keeps its probability; any other is pulled to
 ½. So no list of the most telling tokens is needed, and no smoothing constant carries the verdict of
@@ -37,7 +39,7 @@ class ConfidenceOptions:
 
     spread     κ, doubt about a difference that chance explains; OSBF's 0.25
     exponent   γ, how fast confidence falls as a token becomes common to both labels (E-006)
-    rarity     δ, messages after which a token is half believed; OSBF's 8
+    rarity     δ, messages after which a token is half believed; OSBF's 8 is of scaled counts
     limit      the most that one token says for ham, in log-odds: anybody can add ham words to a
                spam (E-020)
     kinds      as graham.kinds
@@ -45,7 +47,7 @@ class ConfidenceOptions:
 
     spread: float = 0.25
     exponent: float = 6.0
-    rarity: float = 8.0
+    rarity: float = 3.5
     limit: float = 1.0
     kinds: int = 255
 
@@ -63,19 +65,18 @@ def probabilities(
     counts: TokenCounts, totals: AnyTotals, options: ConfidenceOptions
 ) -> NDArray[np.float64]:
     """Return q of each token; ½ for one never seen."""
-    spam_messages, ham_messages = at_least_one(totals.spam), at_least_one(totals.ham)
-    spam = counts.spam * at_least_one(ham_messages / spam_messages)
-    ham = counts.ham * at_least_one(spam_messages / ham_messages)
-    seen = np.maximum(spam + ham, EXTREME)
-    difference = spam - ham
-    factor = (difference * difference - options.spread / seen) / (seen * seen)
+    spam_rate = counts.spam / at_least_one(totals.spam)
+    ham_rate = counts.ham / at_least_one(totals.ham)
+    share = (spam_rate - ham_rate) / np.maximum(spam_rate + ham_rate, np.finfo(np.float64).tiny)
+    seen = np.maximum(counts.seen, 1.0)
+    factor = share * share - options.spread / (seen * seen * seen)
     factor = np.maximum(factor, 0.0)
     if options.exponent == 6:  # the default, eight times faster than a power
         factor *= factor * factor
         factor *= factor
     else:
         factor **= options.exponent
-    q: NDArray[np.float64] = 0.5 + factor * difference / (2 * (seen + options.rarity))
+    q: NDArray[np.float64] = 0.5 + factor * share * seen / (2 * (seen + options.rarity))
     return q
 
 

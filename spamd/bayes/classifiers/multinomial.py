@@ -100,6 +100,16 @@ def log_likelihood(
     return log
 
 
+def speaking(
+    counts: TokenCounts, kinds: NDArray[np.uint8], options: MultinomialOptions
+) -> NDArray[np.bool_]:
+    """Say which tokens speak: those seen, of the right kind."""
+    spoke: NDArray[np.bool_] = counts.seen > 0
+    if options.kinds != 255:
+        spoke &= (kinds & np.uint8(options.kinds)) != 0
+    return spoke
+
+
 def contributions(
     counts: TokenCounts,
     occurrences: NDArray[np.uint8],
@@ -108,9 +118,7 @@ def contributions(
     options: MultinomialOptions,
 ) -> NDArray[np.float64]:
     """Return what each token adds to the log-odds, before division by length; 0 where unseen."""
-    spoke = counts.seen > 0
-    if options.kinds != 255:
-        spoke &= (kinds & np.uint8(options.kinds)) != 0
+    spoke = speaking(counts, kinds, options)
     if options.weight is TermWeight.BINARY:
         pair = np.array([counts.spam, counts.ham], dtype=np.float64)
         sums = np.array([totals.spam, totals.ham], dtype=np.float64)
@@ -135,8 +143,9 @@ def divisor(spoke: int, length: Length) -> float:
 def scores(batch: Batch, options: MultinomialOptions) -> list[float]:
     """Return the classifier's log-odds of spam for each message."""
     parts = contributions(batch.counts, batch.occurrences, batch.kinds, batch.totals, options)
+    spoke = speaking(batch.counts, batch.kinds, options)
     found = [
-        float(parts[span].sum()) / divisor(int(np.count_nonzero(parts[span])), options.length)
+        float(parts[span].sum()) / divisor(int(np.count_nonzero(spoke[span])), options.length)
         for span in batch.spans
     ]
     if not options.prior:
