@@ -183,13 +183,15 @@ class Getmail:
     name = "getmail"
 
     def __init__(self, folder: Path, store: Dovecot, address: str | None) -> None:
-        """Set it up; without an address, without the filter."""
+        """Set it up; without an address `cat` is the filter."""
         self.folder = folder
         self._store = store
         program = installed(folder, python_of_all())
         for inside in ("cur", "new", "tmp"):
             (folder / "Maildir" / inside).mkdir(parents=True)
-        text = in_place(GETMAIL, [(PROGRAM, str(program)), (SOCKET, address)]) if address else ""
+        text = in_place(GETMAIL, [(PROGRAM, str(program)), (SOCKET, address or "")])
+        if address is None:
+            text = text.replace(str(program), "/bin/cat").partition("arguments")[0]
         (folder / "getmailrc").write_text(
             "[retriever]\ntype = SimpleIMAPRetriever\nserver = 127.0.0.1\n"
             f"port = {store.port}\nusername = alice\npassword = {PASSWORD}\n\n{text}\n"

@@ -157,7 +157,7 @@ def fetched(agent: Getmail, mails: Sequence[bytes], disturb: Disturb | None = No
     agent.offer(mails)
     for attempt in range(len(mails) * 2):
         process = agent.start()
-        if disturb is not None and attempt < 3 * TRIES:
+        while disturb is not None and attempt < 3 * TRIES and process.poll() is None:
             disturb(process)
         count.given_back += process.wait(600) != 0
         _end_group(process.pid)
@@ -231,7 +231,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _of_getmail(daemon: PipeDaemon, mails: Sequence[bytes], chance: random.Random) -> int:
-    """Try getmail with mails as it delivers them without a filter: it writes mail anew."""
+    """Try getmail with mails as it delivers them through `cat`: it writes mail anew."""
     wrong = 0
     with Dovecot() as store, home() as folder:
         agent = Getmail(folder, store, None)
@@ -242,7 +242,7 @@ def _of_getmail(daemon: PipeDaemon, mails: Sequence[bytes], chance: random.Rando
         wrong += _said("getmail", "with the daemon", fetched(agent, mails))
     with Dovecot() as store, home() as folder:
         agent = Getmail(folder, store, daemon.address)
-        count = fetched(agent, mails, killer(chance, 4.0))
+        count = fetched(agent, mails, killer(chance, 1.0))
         wrong += _said("getmail", "killed at random moments", count)
     with Dovecot() as store, home() as folder:
         agent = Getmail(folder, store, NOWHERE)
