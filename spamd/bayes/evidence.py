@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spamd.bayes.classifiers import confidence, fisher, graham, mixed, multinomial
+from spamd.bayes.classifiers import confidence, fisher, graham, logistic, mixed, multinomial
 from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.counts import WEIGHT_UNIT, TokenCounts, Totals
 from spamd.bayes.decision import Decision, Verdict, decide, shift
@@ -139,7 +139,8 @@ def _contributions(name: str, model: Model, sample: Sample, counts: TokenCounts)
         case "confidence" if trained:
             parts = confidence.contributions(counts, kinds, totals, options.confidence)
         case "logistic":
-            parts = counts.weight * (WEIGHT_UNIT / np.sqrt(max(1, len(parts))))
+            weights = logistic.balanced(counts, totals)
+            parts = weights * (WEIGHT_UNIT / np.sqrt(max(1, len(parts))))
         case _:
             pass
     return parts

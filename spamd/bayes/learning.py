@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from spamd.bayes.batch import Batch
 from spamd.bayes.classifiers import logistic
-from spamd.bayes.counts import WEIGHT, TokenCounts, Totals, taught
+from spamd.bayes.counts import TokenCounts, Totals, taught
 from spamd.bayes.factmoments import FactMoments, Note, note
 from spamd.bayes.model import Messages, Model
 from spamd.sample import Label, Sample
@@ -216,7 +216,8 @@ class _Notes:
         self._cells.append(cells)
         self._totals.append(model.totals)
         self._facts.append(note(model.facts, sample.discrete))
-        self.linear["logistic"].append(logistic.score(cells[:, WEIGHT]))
+        counts = TokenCounts.of_cells(cells)
+        self.linear["logistic"].append(logistic.token_score(counts, model.totals))
         self.linear["grams"].append(logistic.score(model.grams.take(model.slots(sample))))
 
     def messages(self, model: Model) -> Messages:

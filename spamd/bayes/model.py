@@ -159,7 +159,7 @@ class Model:
                 discrete=sample.discrete,
                 continuous=sample.continuous,
                 linear={
-                    "logistic": (logistic.score(counts.weight),),
+                    "logistic": (logistic.token_score(counts, self.totals),),
                     "grams": (logistic.score(self.grams.take(self.slots(sample))),),
                 },
             )

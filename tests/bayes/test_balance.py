@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spamd.bayes.classifiers import logistic
 from spamd.bayes.fusion import SCALES
 from spamd.bayes.model import CLASSIFIERS, Model
 from spamd.sample import Label, Sample
@@ -56,3 +57,28 @@ def test_ten_lessons_that_tell_nothing_new_move_no_other_verdict(seed: int, labe
         assert dict(zip(CLASSIFIERS, moved.round(3), strict=True)) == {
             name: pytest.approx(0.0, abs=0.04) for name in CLASSIFIERS
         }
+
+
+@pytest.mark.parametrize("label", Label)
+def test_lessons_of_one_label_hardly_pull_the_words_of_all_mail(label: Label) -> None:
+    """What people correct is of one label: words that all mail shares must not become its words."""
+    draw = np.random.default_rng(1)
+    model, _ = taught(draw, times=2)
+    plain = message(label, draw, own=0)
+    for number in range(40):  # ever new ones: each steps
+        words = [f"new{number}.{place}" for place in range(20)]
+        teach(model, sample_of(*SHARED, *words), label)
+    counts = model.tokens.counts(model.tokens.find(plain.ids))
+    pulled = abs(logistic.score(counts.weight))
+    assert pulled > 1
+    assert abs(logistic.token_score(counts, model.totals)) == pytest.approx(0.2 * pulled, rel=0.1)
+
+
+def test_a_word_that_tells_the_labels_apart_keeps_its_weight() -> None:
+    draw = np.random.default_rng(1)
+    model, kinds = taught(draw)
+    sample = kinds[Label.SPAM][0]
+    counts = model.tokens.counts(model.tokens.find(sample.ids))
+    told = logistic.balanced(counts, model.totals)
+    apart = np.minimum(counts.spam, counts.ham) == 0
+    assert (told[apart] > 0.9 * counts.weight[apart]).all()
