@@ -53,7 +53,8 @@ WRITE_SCANS_S = 1.0
 """Between two writes of the scans that were noted: a person can't move a mail much sooner."""
 
 FIRST = (
-    b"From: a@first.example\nContent-Type: text/html\n\n<p>M\xfcll <a href='http://first.example/'>"
+    b"From: a@first.example\nContent-Type: text/html\n\n"
+    b"<p>M\xfcll p&#1072;y&shy;pal <a href='http://first.example/'>"
 )
 """Read while the model is still being read, and scanned before the listeners open: tables that are
 made on first use must not delay a client."""

@@ -1,7 +1,5 @@
 """Mail in many languages gives words or character pairs, never bytes."""
 
-import re
-
 import pytest
 import regex
 
@@ -137,15 +135,27 @@ def test_a_mail_of_which_nothing_may_be_counted_has_no_tokens() -> None:
     assert tokens(b"", options) == set()
 
 
-@pytest.mark.parametrize(
-    ("ours", "scripts"),
-    [
-        (unicode.LATIN, r"\p{Latin}"),
-        (unicode.CYRILLIC_GREEK, r"\p{Cyrillic}\p{Greek}"),
-        (unicode.ARMENIAN_CHEROKEE, r"\p{Armenian}\p{Cherokee}"),
-    ],
-)
-def test_the_letters_of_each_script_are_those_that_unicode_lists(ours: str, scripts: str) -> None:
-    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+def test_each_look_alike_is_a_letter_of_the_scripts_that_are_folded() -> None:
+    """So a word without a look-alike needs no question about its script."""
+    scripts = regex.compile(r"[\p{Cyrillic}\p{Greek}\p{Armenian}\p{Cherokee}ɑ]")
 
-    assert re.findall(f"[{ours}]", every) == regex.findall(f"[{scripts}]", every)
+    assert [sign for sign in unicode._LOOK_ALIKES if not scripts.match(sign)] == []
+
+
+def test_of_all_letters_between_latin_ones_only_look_alikes_are_folded() -> None:
+    every = map(chr, [*range(0x80, 0xD800), *range(0xE000, 0x110000)])
+
+    folded = {sign for sign in every if unicode.unmasked(f"x{sign}y") is not None}
+
+    assert folded == set(unicode._LOOK_ALIKES)
+
+
+@pytest.mark.parametrize("sign", ["\u00ad", "\u200b", "\u200c\u034f"])
+def test_an_invisible_sign_splits_a_word_of_latin_cyrillic_or_greek_letters(sign: str) -> None:
+    every = [chr(code) for code in [*range(0x80, 0xD800), *range(0xE000, 0x20000)]]
+    shown = [letter for letter in every if not unicode.INVISIBLE.match(letter)]
+    letters = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
+
+    split = {letter for letter in shown if unicode.normalize(f"a{sign}{letter}")[1]}
+
+    assert split == set(filter(letters.match, shown))
