@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from spamd.bayes.decision import Verdict
 from tests.feedback.histories import Plan, Step
-from tests.feedback.model import Copy
+from tests.feedback.model import Box, Copy
 from tests.feedback.people import OPTIONS, QUICK_S, People
 
 KEPT_S = OPTIONS.kept_days * 86_400
@@ -65,17 +65,23 @@ class Readers(People):
         self._read(step)
         if found := self._find(step.mail):
             found[2].flags.add("\\Answered")
-            self._acted.add(step.mail)
+            self._act(step.mail, found[0])
 
     def _flag(self, step: Step) -> None:
         if found := self._find(step.mail):
             if step.n % 2 == 0:
-                self._acted.add(step.mail)
+                self._act(step.mail, found[0])
                 found[2].flags ^= {"\\Flagged"}
             elif "\\Seen" in found[2].flags and all(found[2] is not one for one in self.bulk):
                 found[2].flags.remove("\\Seen")
             else:
                 self._read(step)
+
+    def _act(self, number: int, box: Box) -> None:
+        """Take note that somebody dealt with a mail: whatever has marked it, he knows it."""
+        self._acted.add(number)
+        if box.name == "INBOX":
+            self._read_at.setdefault(number, self.server.now())
 
     def _readall(self, step: Step) -> None:
         """Somebody marks a folder as read; two at least, as of one nobody can tell."""
