@@ -164,4 +164,4 @@ def reason(source: str, page: Page, found: Difference) -> str | None:
     return None
 
 
-_OPEN_QUOTE = re.compile(r"""=\s*"[^"<>]*>|=\s*'[^'<>]*>""")
+_OPEN_QUOTE = re.compile(r"""=\s*"(?:[^"<>]*>|[^"]*\Z)|=\s*'(?:[^'<>]*>|[^']*\Z)""")
