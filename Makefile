@@ -10,7 +10,8 @@ BIN := .venv/bin
 RUN := .venv/run.stamp
 DEV := .venv/dev.stamp
 TESTS ?= tests
-PYTEST_FLAGS ?= -n auto --dist worksteal
+# Tests wait for servers two thirds of their time: twice as many workers as cores.
+PYTEST_FLAGS ?= -n $$(( $$(nproc) * 2 )) --dist worksteal
 BENCH ?=
 CORPORA ?= tests/golden
 FUZZ ?= message
