@@ -128,7 +128,8 @@ class Procmail(Agent):
         (self.folder / "procmailrc").write_text(text)
 
     def command(self) -> list[str]:
-        return ["procmail", str(self.folder / "procmailrc")]
+        # Else what finds no room goes into the mailbox of the system.
+        return ["procmail", f"ORGMAIL={self.folder}/Maildir/", str(self.folder / "procmailrc")]
 
 
 class Maildrop(Agent):

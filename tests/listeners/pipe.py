@@ -68,17 +68,19 @@ class Count:
 
 @contextmanager
 def home(disk: str = "") -> Iterator[Path]:
-    """Give a folder that every account may walk to, on a small disk if one is asked for."""
+    """Give a folder that every account may walk to; mail is kept on a small disk on request."""
     with TemporaryDirectory() as name:
         Path(name).chmod(0o755)
+        maildir = f"{name}/Maildir"
         if disk:
-            made = ["mount", "-t", "tmpfs", "-o", f"size={disk},mode=755", "tmpfs", name]
+            Path(maildir).mkdir()
+            made = ["mount", "-t", "tmpfs", "-o", f"size={disk},mode=755", "tmpfs", maildir]
             subprocess.run(made, check=True, timeout=60)
         try:
             yield Path(name)
         finally:
             if disk:
-                subprocess.run(["umount", name], check=True, timeout=60)
+                subprocess.run(["umount", maildir], check=True, timeout=60)
 
 
 def tried(agent: Agent, mails: Sequence[bytes], disturb: Disturb | None = None) -> Count:
