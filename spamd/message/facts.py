@@ -52,8 +52,9 @@ _PROGRAM = {
     "exe", "scr", "pif", "com", "bat", "cmd", "vbs", "js", "jse", "wsf", "hta", "jar", "msi", "lnk",
     "ps1", "htm", "html", "shtml",
 }  # fmt: skip
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
+_BEYOND_LATIN = re.compile("[^\0-\u036f]+")  # whatever may belong to one of the others
 _SCRIPTS = {
-    "latin": re.compile("[A-Za-z\u00c0-\u024f]"),
     "cyrillic": re.compile("[\u0400-\u052f]"),
     "arabic": re.compile("[\u0590-\u08ff]"),
     "cjk": re.compile("[\u2e80-\u9fff\uac00-\ud7af]"),
@@ -213,10 +214,12 @@ def _script(reading: Reading) -> str:
     start = f"{reading.subject}\n{reading.text[:_SCRIPT_CHARS]}"
     if start.isascii():
         return "none" if start.isspace() else "latin"
-    counts = [(len(letters.findall(start)), name) for name, letters in _SCRIPTS.items()]
+    foreign = "".join(_BEYOND_LATIN.findall(start))
+    if not foreign:
+        return "latin"
+    number, script = max([(len(each.findall(foreign)), name) for name, each in _SCRIPTS.items()])
     # a mail in another script still holds Latin names, links and words
-    best = max(counts[1:])
-    return best[1] if best[0] * 3 > counts[0][0] else "latin"
+    return script if number * 3 > len(_LATIN.findall(start)) else "latin"
 
 
 def _priority(message: Message) -> str:

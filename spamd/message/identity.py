@@ -78,7 +78,7 @@ def digest(message: Message, reading: Reading) -> bytes:
 
     for name in _FIELDS:
         value = (message.first(name) or b"").translate(None, _BLANKS)
-        add(name.encode(), b"" if _NOBODY.fullmatch(value) else value)
+        add(name.encode(), b"" if value.endswith(b":;") and _NOBODY.fullmatch(value) else value)
     add(b"subject", "".join(reading.subject.split()).encode())
     if CUT in message.defects:
         add(b"type", message.content_type.type.encode("utf-8", "replace"))

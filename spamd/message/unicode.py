@@ -9,7 +9,7 @@ compatibility forms are folded (NFKC). The alphabet is P. Graham's ("Better Baye
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import filterfalse, groupby
 from typing import TYPE_CHECKING
@@ -99,6 +99,7 @@ _MAYBE_MARK = (
 _MAYBE_MARKS = re.compile(f"{_MAYBE_MARK}{_MAYBE_MARK}{{{_MARKS}}}")
 _EXPANDED = 1_000  # signs that NFKC may make of a short text; of a long one twice as many as it has
 _COMMON = "aAI0123456789$!"  # words of one letter, and signs
+_RARE_SIGNS = frozenset(map(chr, range(128))).difference(_COMMON)  # each alone is no word
 _is_dashed = re.compile(r"(?:[A-Za-z]-){3,20}[A-Za-z]").fullmatch
 _RUN = re.compile(r"[A-Za-z]{4,25}")
 _ONES = re.compile(b"\1+")
@@ -240,13 +241,15 @@ def leet(mixed: Iterable[str]) -> list[str]:
     return [word.translate(_LEET) for word in mixed if _LEET_WORD.match(word) is not None]
 
 
-def spaced_out(words: list[str], distinct: Iterable[str], mixed: Iterable[str]) -> list[str]:
+def spaced_out(words: list[str], distinct: Mapping[str, object], mixed: Iterable[str]) -> list[str]:
     """Return the words written letter by letter: "V I A G R A", "v.i.a.g.r.a", "V-I-A-G-R-A".
 
     `words` are those of the text in order, `distinct` each of them once, `mixed` as for `leet`.
     """
     joined = [word.replace("-", "") for word in mixed if word[1:2] == "-" and _is_dashed(word)]
-    if len({word for word in distinct if len(word) == 1}.difference(_COMMON)) < 2:
+    single = distinct.keys() & _RARE_SIGNS
+    single.update([word for word in filterfalse(str.isascii, distinct) if len(word) == 1])
+    if len(single) < 2:
         return joined
     letters = "".join([word if len(word) == 1 else " " for word in words])
     return joined + _RUN.findall(letters)

@@ -102,7 +102,9 @@ def _stop(text: str, host: int, start: int) -> int:
 
 def take_apart(url: str) -> Link | None:
     """Return the pieces of a URL, or None when it names nothing (`#top`, `about:blank`)."""
-    url = _BLANKS.sub("", url[:2048])
+    url = url[:2048]
+    if not url.isprintable() or " " in url:
+        url = _BLANKS.sub("", url)
     url = _DEFANGED.sub(".", url) if "[" in url or "(" in url else url
     match = _SCHEME.match(url)
     if match is None:

@@ -274,7 +274,9 @@ FUNCTIONS: dict[str, Work] = {
     "unicode.counted": lambda text: unicode.counted([text, *text.split()], 40),
     "unicode.leet": lambda text: unicode.leet(text.split()),
     "unicode.normalize": unicode.normalize,
-    "unicode.spaced_out": lambda text: unicode.spaced_out(text.split(), text.split(), text.split()),
+    "unicode.spaced_out": lambda text: unicode.spaced_out(
+        text.split(), dict.fromkeys(text.split()), text.split()
+    ),
     "unicode.unmasked": lambda text: [unicode.unmasked(word) for word in (text, *text.split())],
     "unicode.words": unicode.words,
     "shape.address_tokens": shape.address_tokens,

@@ -66,7 +66,11 @@ class Decoded(NamedTuple):
 
 def codec_of(label: str) -> str | None:
     """Return the codec that mail readers use for a charset label, None for one nobody knows."""
-    return KNOWN.get(_SIGNS.sub("_", label.lower()).strip("_")) if label else None
+    if not label:
+        return None
+    label = label.lower()
+    known = KNOWN.get(label.replace("-", "_"))  # as nearly all are spelled
+    return known or KNOWN.get(_SIGNS.sub("_", label).strip("_"))
 
 
 def decode(data: bytes, label: str = "", *, guess: bool = True) -> Decoded:

@@ -94,7 +94,10 @@ def parameters(text: str) -> dict[str, str]:
         if count == _MAX_PARAMETERS:
             break
         name, value = match[1].lower(), match[2]
-        value = match[3].strip() if value is None else _QUOTED_PAIR.sub(r"\1", value)
+        if value is None:
+            value = match[3].strip()
+        elif "\\" in value:
+            value = _QUOTED_PAIR.sub(r"\1", value)
         if "*" not in name:
             # delimiters are compared byte by byte, whatever they look like
             found.setdefault(name, value if name == "boundary" else _plain(value))
