@@ -85,7 +85,7 @@ def test_postfix_behind_its_queue(
     mails = sink.mails(at_least=20)
     subjects = {re.search(rb"from afar (\d+)", mail.content)[1] for mail in mails}  # type: ignore[index]
     assert len(mails) == len(subjects) == 20
-    assert server.queue() == []
+    wait_until(lambda: not server.queue(), what="an empty queue", deadline_s=30)
     assert len(daemon.events("message.scanned")) == 20
 
 

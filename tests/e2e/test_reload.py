@@ -51,7 +51,7 @@ def test_other_addresses_to_listen_on_need_a_restart(addresses: str) -> None:
         reload(daemon)
         happens(daemon, "worker.kept")
         said = daemon.log.read_text()
-        assert "relay.listen, listen_tls or listen_lmtp name other addresses" in said
+        assert "the settings name other addresses to listen on than at the start" in said
         assert "Traceback" not in said
         assert before == set(daemon.workers())
 

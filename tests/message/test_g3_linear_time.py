@@ -16,6 +16,7 @@ import pytest
 from spamd.message import (
     facts,
     features,
+    header_top,
     identity,
     reading,
     spam_fields,
@@ -258,6 +259,12 @@ FUNCTIONS: dict[str, Work] = {
     "spam_fields.strip_and_prepend": _encoded(
         lambda data: spam_fields.strip_and_prepend(data, b"A: b\r\n")
     ),
+    "spam_fields.forged_names": _encoded(spam_fields.forged_names),
+    "header_top.header_end": _encoded(header_top.header_end),
+    "header_top.mbox_line_end": _encoded(lambda data: header_top.mbox_line_end(data, len(data))),
+    "header_top.begins_field": _encoded(lambda data: header_top.begins_field(data, 0)),
+    "header_top.may_be_forged": _encoded(header_top.may_be_forged),
+    "header_top.prepended": _encoded(lambda data: header_top.prepended(data, b"A: b\r\n")),
     "spam_fields.render": lambda text: spam_fields.render([("A", text)], b"\r\n"),
     "form.is_binary": form.is_binary,
     "form.is_markup": form.is_markup,

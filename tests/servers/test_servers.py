@@ -84,8 +84,8 @@ def test_a_missing_thing_fails_the_test_where_it_is_required(
     monkeypatch.setenv("TEST_REQUIRE", "postfix,corpora")
     with pytest.raises(pytest.fail.Exception, match=r"needs corpora: .*\(TEST_REQUIRE names it\)"):
         require("corpora")
-    with pytest.raises(ValueError, match="sendmail"):
-        missing("sendmail")
+    with pytest.raises(ValueError, match="courier"):
+        missing("courier")
 
 
 def test_the_sink_keeps_envelope_and_message(smtp_sink: SmtpSinkFactory) -> None:
