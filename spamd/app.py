@@ -2,7 +2,7 @@
 
     the store        open, its model in memory; or waited for (`store_opening.py`)
     the jobs         follow the corpus, write scans down, expire old ones, watch mailboxes
-    the listeners    the relay, the metrics endpoint
+    the listeners    the relay, milter, SPAMC, HTTP, the metrics endpoint
 
 They begin in this order and end in the reverse one: nobody comes in before all stands, and the last
 message still finds everything in place. Only here do the packages meet: the relay gets an inspector
@@ -28,8 +28,8 @@ from spamd.extraction.extractor import Extractor
 from spamd.feedback.message_teacher import MessageTeacher
 from spamd.feedback.report_address import ReportAddress
 from spamd.jobs import Job, Once, Periodic, running
-from spamd.listeners.milter.listener import Milter
-from spamd.listeners.spamc.listener import SpamcListener
+from spamd.listeners.milter.listener import milter_listener
+from spamd.listeners.spamc.listener import spamc_listener
 from spamd.network.shared import Shared
 from spamd.network.sockets import unbound
 from spamd.observe.lag import LoopLag
@@ -217,10 +217,10 @@ class Application:
         yield self._relay
         if settings.milter.listeners:
             sockets = _of_section("milter", settings, self._sockets)
-            yield Milter(settings.milter, self._shared, sockets)
+            yield milter_listener(settings.milter, self._shared, sockets)
         if settings.spamc.listeners:
             sockets = _of_section("spamc", settings, self._sockets)
-            yield SpamcListener(self._shared, settings.spamc.listeners, sockets)
+            yield spamc_listener(settings.spamc, self._shared, sockets)
         if self._web is not None:
             yield self._web
 

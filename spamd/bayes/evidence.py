@@ -126,11 +126,13 @@ def _contributions(name: str, model: Model, sample: Sample, counts: TokenCounts)
             chosen = graham.choose(p, counts, kinds, options.graham)
             parts[chosen] = np.log(p[chosen]) - np.log1p(-p[chosen])
         case "multinomial" if trained:
+            spoke = multinomial.speaking(counts, kinds, options.multinomial)
             parts = multinomial.contributions(
-                counts, sample.occurrences, kinds, totals, options.multinomial
+                counts, sample.occurrences, spoke, totals, options.multinomial
             )
-            spoke = np.count_nonzero(multinomial.speaking(counts, kinds, options.multinomial))
-            parts = parts / multinomial.divisor(int(spoke), options.multinomial.length)
+            parts = parts / multinomial.divisor(
+                int(np.count_nonzero(spoke)), options.multinomial.length
+            )
         case "fisher" if trained:
             f = fisher.smoothed(counts, totals, options.fisher)
             f = np.clip(f, fisher.EXTREME, 1 - fisher.EXTREME)

@@ -20,6 +20,12 @@ def header_end(head: bytes) -> int:
     return min(ends, default=len(head))
 
 
+def newline_of(head: bytes) -> bytes:
+    """Return how the first line of a message ends."""
+    at = head.find(b"\n")
+    return b"\r\n" if at > 0 and head[at - 1] == 13 else b"\n"
+
+
 def mbox_line_end(head: bytes, end: int) -> int:
     """Return where the line behind an mbox line begins, 0 without one."""
     if not head.startswith((b"From ", b">")):

@@ -10,7 +10,6 @@ other half, a few at a time. The CPU of the whole process tree counts; rspamd as
 import asyncio
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from pathlib import Path
 from spamd.evaluation.index import LabelledMail, read_index
 from spamd.sample import Label
 from tests.benchmarks import pipe, spamc
+from tests.benchmarks.daemon import Daemon
 from tests.benchmarks.foreign import Rspamd
 from tests.benchmarks.measure import corpora, cpu_s, in_turn, table, tree
 from tests.benchmarks.training import spamd
@@ -45,35 +45,19 @@ class Candidate:
     send: Send
 
 
-class Daemon(Server):
-    """`spamd serve` with one worker and all listeners but the relay, on a trained database."""
-
-    name = "spamd"
-    start_s = 60
-
-    def __init__(self, database: Path) -> None:
-        super().__init__()
-        self._database = database
+class AllDaemon(Daemon):
+    """The daemon with one worker and all listeners but the relay."""
 
     def choose_ports(self) -> None:
         self.port = self.web_port = free_port()
         self.milter_port = free_port()
 
-    def configure(self) -> None:
-        """All is said on the command line."""
-
-    def command(self) -> list[str]:
+    def settings(self) -> list[str]:
         return [
-            sys.executable, "-m", "spamd", "serve",
-            "--set", "relay.listen=[]",
-            "--set", f"web.listen=127.0.0.1:{self.web_port}",
-            "--set", f"milter.listen=127.0.0.1:{self.milter_port}",
-            "--set", f"database.url=sqlite:///{self._database}",
-            "--set", "log.level=error",
-        ]  # fmt: skip
-
-    def environment(self) -> dict[str, str]:
-        return super().environment() | {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+            "relay.listen=[]",
+            f"web.listen=127.0.0.1:{self.web_port}",
+            f"milter.listen=127.0.0.1:{self.milter_port}",
+        ]
 
     def is_ready(self) -> bool:
         try:
@@ -187,7 +171,7 @@ def _candidates(stack: ExitStack, below: Path, taught: Sequence[LabelledMail]) -
     database = below / "spamd.db"
     for label in Label:
         spamd(["train", label, *paths[label]], database)
-    ours = stack.enter_context(Daemon(database))
+    ours = stack.enter_context(AllDaemon(database))
     rspamd = stack.enter_context(Rspamd())
     for label in Label:
         rspamd.learn(paths[label], label)

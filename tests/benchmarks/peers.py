@@ -12,7 +12,6 @@ All were trained on the first half of the corpus by their own tools.
 
 import asyncio
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from spamd.evaluation.index import LabelledMail, read_index
 from spamd.sample import Label
+from tests.benchmarks.daemon import Daemon
 from tests.benchmarks.foreign import Rspamd, Spampd
 from tests.benchmarks.measure import Spread, corpora, cpu_s, table, tree
 from tests.benchmarks.programs import Sink
@@ -38,32 +38,19 @@ ENVELOPE = (b"EHLO bench.test", b"MAIL FROM:<a@x.test>", b"RCPT TO:<b@y.test>", 
 NEEDED = ("rspamd", "spampd", "redis-server")
 
 
-class Daemon(Server):
-    """`spamd serve` with two workers on a database that is there."""
-
-    name = "spamd"
-    start_s = 60
+class RelayDaemon(Daemon):
+    """The daemon with two workers."""
 
     def __init__(self, database: Path, next_port: int) -> None:
-        super().__init__()
-        self._database = database
+        super().__init__(database)
         self._next_port = next_port
 
-    def configure(self) -> None:
-        """All is said on the command line."""
-
-    def command(self) -> list[str]:
+    def settings(self) -> list[str]:
         return [
-            sys.executable, "-m", "spamd", "serve",
-            "--set", f"relay.listen=127.0.0.1:{self.port}",
-            "--set", "relay.workers=2",
-            "--set", f"next_hop.url=smtp://127.0.0.1:{self._next_port}",
-            "--set", f"database.url=sqlite:///{self._database}",
-            "--set", "log.level=error",
-        ]  # fmt: skip
-
-    def environment(self) -> dict[str, str]:
-        return super().environment() | {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+            f"relay.listen=127.0.0.1:{self.port}",
+            "relay.workers=2",
+            f"next_hop.url=smtp://127.0.0.1:{self._next_port}",
+        ]
 
     def is_ready(self) -> bool:
         return greeting(self.port).startswith(b"220 ")
@@ -166,7 +153,7 @@ def _ours(stack: ExitStack, below: Path, taught: Sequence[LabelledMail], port: i
     database = below / "spamd.db"
     for label in Label:
         spamd(["train", label, *_paths(taught, label)], database)
-    daemon = stack.enter_context(Daemon(database, port))
+    daemon = stack.enter_context(RelayDaemon(database, port))
     return Line(port=daemon.port, servers=(daemon,))
 
 

@@ -9,7 +9,6 @@ network. It takes long: the mails are few.
 """
 
 import asyncio
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -17,9 +16,10 @@ from pathlib import Path
 
 from spamd.evaluation.index import LabelledMail, read_index
 from spamd.sample import Label
+from tests.benchmarks.daemon import Daemon
 from tests.benchmarks.measure import corpora, cpu_s, in_turn, table, tree
 from tests.benchmarks.training import spamd
-from tests.servers.base import Server, free_port, group_members, missing
+from tests.servers.base import Server, group_members, missing
 from tests.servers.spamassassin import SpamAssassin
 
 MAILS = 100
@@ -29,31 +29,11 @@ GOAL = 0.05
 VERBS = ("CHECK", "PROCESS", "REPORT")
 
 
-class Daemon(Server):
-    """`spamd serve` with one worker, on a database that is there; `port` speaks SPAMC."""
+class SpamcDaemon(Daemon):
+    """The daemon; `port` speaks SPAMC."""
 
-    name = "spamd"
-    start_s = 60
-
-    def __init__(self, database: Path) -> None:
-        super().__init__()
-        self._database = database
-
-    def configure(self) -> None:
-        """All is said on the command line."""
-
-    def command(self) -> list[str]:
-        return [
-            sys.executable, "-m", "spamd", "serve",
-            "--set", f"relay.listen=127.0.0.1:{free_port()}",
-            "--set", f"next_hop.url=maildir://{self.directory}/mail",
-            "--set", f"spamc.listen=127.0.0.1:{self.port}",
-            "--set", f"database.url=sqlite:///{self._database}",
-            "--set", "log.level=error",
-        ]  # fmt: skip
-
-    def environment(self) -> dict[str, str]:
-        return super().environment() | {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+    def settings(self) -> list[str]:
+        return ["relay.listen=[]", f"spamc.listen=127.0.0.1:{self.port}"]
 
     def is_ready(self) -> bool:
         try:
@@ -129,4 +109,4 @@ def _started(stack: ExitStack, below: Path, taught: Sequence[LabelledMail]) -> l
         paths = [str(mail.path) for mail in taught if mail.label is label]
         spamd(["train", label, *paths], database)
         theirs.learn(paths, label)
-    return [stack.enter_context(Daemon(database)), theirs.start()]
+    return [stack.enter_context(SpamcDaemon(database)), theirs.start()]

@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from spamd.evaluation.index import read_index
 from tests.benchmarks.measure import corpora
 from tests.listeners.agents import AGENTS, Agent, Getmail, is_unaltered, without_forged
-from tests.listeners.test_pipe import PipeDaemon, daemon_that_learned
+from tests.listeners.pipe_daemon import PipeDaemon, daemon_that_learned
 from tests.servers.dovecot import Dovecot
 
 NOWHERE = "unix:/nowhere/spamc"

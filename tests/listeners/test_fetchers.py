@@ -3,7 +3,6 @@
 import smtplib
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.listeners.agents import (
     is_unaltered,
     python_of_all,
 )
-from tests.listeners.test_pipe import PipeDaemon, daemon_that_learned
+from tests.listeners.pipe_daemon import PipeDaemon
 from tests.servers.base import require
 from tests.servers.dovecot import Dovecot, DovecotFactory
 from tests.waiting import wait_until
@@ -35,20 +34,6 @@ SCRIPTS = {
     "learn-spam": block("docs/listeners.md", 'require ["vnd.dovecot.pipe", "copy"];'),
     "learn-ham": block("docs/listeners.md", 'require ["vnd.dovecot.pipe", "copy", "environment"'),
 }
-
-
-@pytest.fixture(scope="module")
-def pipe_daemon() -> Iterator[PipeDaemon]:
-    with daemon_that_learned() as running:
-        yield running
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """Give a folder that every account may walk to."""
-    with TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 def test_getmail_fetches_marked_mail(

@@ -2,51 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import made_up
 from tests.cli.pipe.agent import as_arguments, spamd_filter
-from tests.e2e.test_printed import Printed, in_place
-from tests.listeners.agents import PIPE
-from tests.servers.base import free_port
-
-
-class PipeDaemon(Printed):
-    """The daemon with the printed address, in its own folder."""
-
-    def __init__(self) -> None:
-        port = free_port()
-        super().__init__(PIPE, port=port)
-        self._printed = in_place(PIPE, [("/run/spamd", self.directory)])
-        self._printed += (
-            f'\n[relay]\nlisten = ["127.0.0.1:{port}"]\n[next_hop]\nurl = "smtp://[::1]:9"\n'
-        )
-
-    @property
-    def address(self) -> str:
-        return f"unix:{self.directory}/spamc"
-
-
-@contextmanager
-def daemon_that_learned() -> Iterator[PipeDaemon]:
-    """Give a daemon that has learned ten mails of each label, and runs."""
-    daemon = PipeDaemon()
-    try:
-        daemon.teach()
-        daemon.start()
-        yield daemon
-    finally:
-        daemon.close()
-
-
-@pytest.fixture(scope="module")
-def pipe_daemon() -> Iterator[PipeDaemon]:
-    with daemon_that_learned() as daemon:
-        yield daemon
+from tests.listeners.pipe_daemon import PipeDaemon
 
 
 @pytest.mark.parametrize("named", ["by the settings", "by the command line"])

@@ -9,9 +9,8 @@ import resource
 import signal
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -19,24 +18,10 @@ from tests.cli.conftest import made_up
 from tests.cli.pipe.agent import daemon, limited
 from tests.listeners.agents import AGENTS, OURS, Agent, is_unaltered
 from tests.listeners.pipe import killer, tried
-from tests.listeners.test_pipe import PipeDaemon, daemon_that_learned
+from tests.listeners.pipe_daemon import PipeDaemon
 from tests.servers.base import require
 
 NOWHERE = "unix:/nowhere/spamc"
-
-
-@pytest.fixture(scope="module")
-def pipe_daemon() -> Iterator[PipeDaemon]:
-    with daemon_that_learned() as running:
-        yield running
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """Give a folder that every account may walk to: agents change theirs."""
-    with TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture(params=AGENTS, ids=lambda kind: kind.name)

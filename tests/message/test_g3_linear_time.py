@@ -261,6 +261,7 @@ FUNCTIONS: dict[str, Work] = {
     ),
     "spam_fields.forged_names": _encoded(spam_fields.forged_names),
     "header_top.header_end": _encoded(header_top.header_end),
+    "header_top.newline_of": _encoded(header_top.newline_of),
     "header_top.mbox_line_end": _encoded(lambda data: header_top.mbox_line_end(data, len(data))),
     "header_top.begins_field": _encoded(lambda data: header_top.begins_field(data, 0)),
     "header_top.may_be_forged": _encoded(header_top.may_be_forged),

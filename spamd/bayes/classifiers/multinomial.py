@@ -113,12 +113,14 @@ def speaking(
 def contributions(
     counts: TokenCounts,
     occurrences: NDArray[np.uint8],
-    kinds: NDArray[np.uint8],
+    spoke: NDArray[np.bool_],
     totals: AnyTotals,
     options: MultinomialOptions,
 ) -> NDArray[np.float64]:
-    """Return what each token adds to the log-odds, before division by length; 0 where unseen."""
-    spoke = speaking(counts, kinds, options)
+    """Return what each token adds to the log-odds, before division by length.
+
+    spoke  which tokens speak (`speaking`); others add 0
+    """
     if options.weight is TermWeight.BINARY:
         pair = np.array([counts.spam, counts.ham], dtype=np.float64)
         sums = np.array([totals.spam, totals.ham], dtype=np.float64)
@@ -142,8 +144,8 @@ def divisor(spoke: int, length: Length) -> float:
 
 def scores(batch: Batch, options: MultinomialOptions) -> list[float]:
     """Return the classifier's log-odds of spam for each message."""
-    parts = contributions(batch.counts, batch.occurrences, batch.kinds, batch.totals, options)
     spoke = speaking(batch.counts, batch.kinds, options)
+    parts = contributions(batch.counts, batch.occurrences, spoke, batch.totals, options)
     found = [
         float(parts[span].sum()) / divisor(int(np.count_nonzero(spoke[span])), options.length)
         for span in batch.spans

@@ -5,7 +5,7 @@ plainly ours are taken, and they are put on top here.
 """
 
 from spamd.cli.pipe.faults import UnjudgedError
-from spamd.message.header_top import prepended
+from spamd.message.header_top import header_end, newline_of, prepended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,12 +68,6 @@ def _verdict(lines: list[bytes]) -> str:
     return verdict
 
 
-def newline_of(start: bytes) -> bytes:
-    """Return how the first line of a mail ends."""
-    at = start.find(b"\n")
-    return b"\r\n" if at > 0 and start[at - 1] == 13 else b"\n"
-
-
 def on_top(mail: "Spool", lines: list[bytes]) -> tuple[bytes, int]:
     """Return the header section with these fields on top, and where in the mail the rest begins.
 
@@ -96,12 +90,8 @@ def _header_of(mail: "Spool") -> bytes:
     start = b""
     for limit in (64 * 1024, HEADER_BYTES):
         start = mail.first(limit)
-        if start.startswith((b"\n", b"\r\n")):
-            return start[: start.index(b"\n") + 1]
-        marks = ((start.find(mark), len(mark)) for mark in (b"\n\r\n", b"\n\n"))
-        ends = [at + length for at, length in marks if at >= 0]
-        if ends:
-            return start[: min(ends)]
+        if end := start.find(b"\n", header_end(start)) + 1:
+            return start[:end]
         if len(start) == mail.size_bytes:
             return start
     from spamd.message.spam_fields import holds_fields

@@ -26,7 +26,7 @@ _ID_BYTES = 64  # of a queue id; Postfix's long ones have 20
 _NAMELESS = {"unknown", "unavailable", "localhost.localdomain"}
 
 
-class Introduction:
+class Greeting:
     """Who the client is, and which macros hold now."""
 
     def __init__(self) -> None:

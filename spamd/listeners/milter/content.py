@@ -16,14 +16,12 @@ from spamd.listeners.milter.packets import changed
 from spamd.message.identity import rest_of
 from spamd.message.spam_fields import strip_and_prepend
 from spamd.network.judge import start_of
+from spamd.network.marking import LARGE_HEADER_BYTES
 from spamd.network.spool import Share, SpooledMessage
 
 MAX_FORGED = 1_000
 """Fields of ours that a stranger may have written: the mail server goes through the whole header
 for each that we take out."""
-
-LARGE_HEADER_BYTES = 64 * 1024
-"""A larger header section is gone through in a thread."""
 
 _FIELD_BEFORE = b"X: x\r\n"  # what stands on top of a header section is read in its own way
 

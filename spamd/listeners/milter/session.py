@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from spamd.errors import DeadlineExceeded, Overloaded, RemoteProtocolError, SpoolFull
 from spamd.listeners.milter.answer import Answer, answer_to, answer_to_fault, needs_logging
-from spamd.listeners.milter.client import Introduction, path
+from spamd.listeners.milter.client import Greeting, path
 from spamd.listeners.milter.content import Content
 from spamd.listeners.milter.negotiation import SILENT, Agreement
 from spamd.listeners.milter.options import MilterOptions
@@ -109,7 +109,7 @@ class Session:
         self._reserved = 0
         self._begun = 0.0  # when the first octet of a packet came
         self._agreement: Agreement | None = None
-        self._introduction = Introduction()
+        self._greeting = Greeting()
         self._network = ""
         self._mail: Mail | None = None
         self._progress = Deadline(self._loop, shared.deadline_timer, self._tell_progress)
@@ -180,7 +180,7 @@ class Session:
         """Carry out a command and answer it."""
         if command == b"O":
             self._drop()
-            self._introduction = Introduction()
+            self._greeting = Greeting()
             self._agreement = Agreement.on(data, quarantine=self._options.quarantine)
             await self._send(self._agreement.answer)
             return
@@ -189,12 +189,12 @@ class Session:
             raise RemoteProtocolError("this is not the milter protocol: no negotiation")
         match command:
             case b"D":
-                self._introduction.macros(data)
+                self._greeting.macros(data)
             case b"A":
                 self._drop()
             case b"K":
                 self._drop()
-                self._introduction = Introduction()
+                self._greeting = Greeting()
             case b"E":
                 await self._end(agreement, data)
             case _ if command in SILENT:
@@ -210,16 +210,16 @@ class Session:
         """Carry out a command that is answered, unless it is silent; return the answer."""
         match command:
             case b"C":
-                self._introduction.connected(data)
+                self._greeting.connected(data)
                 limiter = self._shared.limiter
-                self._network = network_of(limiter.slot_of(self._introduction.address))
+                self._network = network_of(limiter.slot_of(self._greeting.address))
             case b"H":
-                self._introduction.greeted(data)
+                self._greeting.greeted(data)
             case b"M":
                 self._drop(keep_macros=True)
                 self._begin(path(data), agreement)
             case b"R":
-                if not self._introduction.refused():
+                if not self._greeting.refused():
                     self._current(agreement).recipient(path(data))
             case b"L":
                 name, value = (*data.split(b"\0", 2), b"")[:2]
@@ -251,7 +251,7 @@ class Session:
             self._mail.close()
             self._mail = None
         if not keep_macros:
-            self._introduction.forget_message()
+            self._greeting.forget_message()
         self._connection.busy = False
 
     # The end of a message
@@ -282,7 +282,7 @@ class Session:
             raise content.fault
         await shared.fair_queue.turn(self._network, first=True)
         shared.fair_queue.take_all()
-        envelope = self._introduction.envelope(mail.sender, mail.recipients)
+        envelope = self._greeting.envelope(mail.sender, mail.recipients)
         return await shared.judge.report(
             content.start,
             content.size_bytes,
@@ -295,7 +295,7 @@ class Session:
         """Tell of a message that was judged, with the id that the mail server's log has."""
         if report is None:
             return
-        reply = f"{answer.reply} id={self._introduction.queue_id}"
+        reply = f"{answer.reply} id={self._greeting.queue_id}"
         recipients = len(mail.recipients)
         self._shared.scanned(
             report, listener="milter", reply=reply.encode("ascii", "replace"), recipients=recipients

@@ -17,9 +17,9 @@ from spamd.listeners.preface import PREFACE_BYTES, Preface
 from spamd.listeners.spamc.mail import (
     body_start,
     client_of,
+    fields_for,
     first_bytes,
     header_of,
-    marked,
 )
 from spamd.listeners.spamc.reply import PONG, opening, told
 from spamd.listeners.spamc.request import Code, Head, Refused, RequestReader, Verb
@@ -28,15 +28,13 @@ from spamd.listeners.symbols import symbols
 from spamd.message.envelope import Envelope
 from spamd.message.identity import rest_of
 from spamd.network.judge import start_of
+from spamd.network.marking import marked_header
 from spamd.network.shared import Shared
 from spamd.network.spool import SpooledMessage
 from spamd.network.stream_listener import READ_BYTES, Connection
 from spamd.report import ScanReport
 
 Found = TypeVar("Found")
-
-LARGE_HEADER_BYTES = 64 * 1024
-"""A larger header section is gone through in a thread."""
 
 LINGER_S = 30.0
 """So long a client whose request is refused may go on sending, before it reads why."""
@@ -193,10 +191,7 @@ class Exchange:
         """Hand the mail back, or its header section."""
         message, limit = self._message, self._shared.judge.reads_bytes
         header, start = await self._found(lambda: header_of(message, limit))
-        if len(header) <= LARGE_HEADER_BYTES:
-            top = marked(header, report)
-        else:
-            top = await asyncio.to_thread(marked, header, report)
+        top = await marked_header(header, fields_for(header, report))
         stop = message.size_bytes
         if head.verb is Verb.HEADERS:
             stop = await self._found(lambda: body_start(message.blocks()))

@@ -9,7 +9,8 @@ from itertools import islice
 
 from spamd.errors import MessageTooLarge
 from spamd.message.envelope import Client
-from spamd.message.spam_fields import holds_fields, render, strip_and_prepend
+from spamd.message.header_top import header_end, newline_of
+from spamd.message.spam_fields import holds_fields, render
 from spamd.network.spool import SpooledMessage
 from spamd.report import ScanReport
 
@@ -23,12 +24,8 @@ def header_of(message: SpooledMessage, limit: int) -> tuple[bytes, int]:
         MessageTooLarge: the header section alone is larger than `limit`.
     """
     text = message.first(limit) if message.spooled else message.whole()
-    if text.startswith((b"\n", b"\r\n")):
-        end = text.find(b"\n") + 1
-    else:
-        # As far as the first empty line: where the header ends before one, readers don't agree.
-        ends = [at + len(mark) for mark in (b"\n\r\n", b"\n\n") if (at := text.find(mark)) >= 0]
-        end = min(ends, default=0)
+    # As far as the first empty line: where the header ends before one, readers don't agree.
+    end = text.find(b"\n", header_end(text)) + 1
     if not end and len(text) == message.size_bytes:
         return text, len(text)
     if not end:
@@ -38,11 +35,9 @@ def header_of(message: SpooledMessage, limit: int) -> tuple[bytes, int]:
     return text[:end], end
 
 
-def marked(header: bytes, report: ScanReport) -> bytes:
-    """Return a header section with our fields on top and no others that may pass for ours."""
-    first = header.find(b"\n")
-    newline = b"\r\n" if first > 0 and header[first - 1] == 13 else b"\n"
-    return strip_and_prepend(header, render(report.fields(), newline))
+def fields_for(header: bytes, report: ScanReport) -> bytes:
+    """Return our fields with the line ends of a header section."""
+    return render(report.fields(), newline_of(header))
 
 
 def body_start(blocks: Iterable[bytes]) -> int:

@@ -37,6 +37,7 @@ from spamd.message.identity import rest_of
 from spamd.message.spam_fields import forged_names
 from spamd.network.deadlines import TimeLimit
 from spamd.network.judge import start_of
+from spamd.network.marking import is_large
 from spamd.network.shared import Shared
 from spamd.network.spool import SpooledMessage
 from spamd.ports import Taught
@@ -45,9 +46,6 @@ from spamd.sample import Label
 
 if TYPE_CHECKING:
     from spamd.listeners.web.peer import Peer
-
-SMALL_HEADER_BYTES = 64 * 1024
-"""A larger header section is gone through in a thread."""
 
 _MESSAGE_ID = re.compile(rb"(?mi)^message-id[ \t]*:\s*<?([!-~]{1,900}?)>?[ \t\r]*$")
 
@@ -252,14 +250,17 @@ async def _head(message: SpooledMessage, limit: int) -> tuple[str, list[str]]:
     """
     if not message.spooled:
         content = message.whole()
-        if header_end(content) <= SMALL_HEADER_BYTES:
-            return _said(content)
-        return await asyncio.to_thread(_said, content)
-    return await asyncio.to_thread(lambda: _said(message.first(limit)))
+        head = content[: header_end(content)]
+        return await asyncio.to_thread(_said, head) if is_large(head) else _said(head)
+
+    def read() -> tuple[str, list[str]]:
+        start = message.first(limit)
+        return _said(start[: header_end(start)])
+
+    return await asyncio.to_thread(read)
 
 
-def _said(content: bytes) -> tuple[str, list[str]]:
-    head = content[: header_end(content)]
+def _said(head: bytes) -> tuple[str, list[str]]:
     found = _MESSAGE_ID.search(head)
     return found[1].decode("ascii") if found else "", forged_names(head)
 

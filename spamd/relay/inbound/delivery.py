@@ -19,8 +19,9 @@ from spamd.errors import (
     SpamdError,
 )
 from spamd.message.envelope import Envelope
-from spamd.message.spam_fields import holds_fields, render, strip_and_prepend
+from spamd.message.spam_fields import holds_fields, render
 from spamd.network.deadlines import TimeLimit
+from spamd.network.marking import LARGE_HEADER_BYTES, is_large, marked_header
 from spamd.network.spool import SpooledMessage
 from spamd.relay.content.data import MessageReader, stuffed, unstuffed, unstuffed_blocks
 from spamd.relay.content.outgoing import Outgoing
@@ -32,9 +33,6 @@ from spamd.relay.outbound.router import NextHopSession
 from spamd.relay.smtp.replies import Reply, needs_logging, reply, reply_to
 from spamd.report import ScanReport
 from spamd.sample import Label
-
-LARGE_HEADER_BYTES = 64 * 1024
-"""A larger header section is gone through in a thread: 4 MB of tiny fields would take a second."""
 
 _MIXED = reply(451, "4.3.0 Delivery to some recipients failed, please try again later")
 
@@ -73,7 +71,7 @@ class Delivery:
         try:
             message = await reader.finish(self._context.relay.bare_newline)
             header, start = await self._header(message)
-            if large := len(header) > LARGE_HEADER_BYTES:
+            if large := is_large(header):
                 header = b""  # not kept in memory while its turn to be judged comes
             report = await self._context.shared.judge.message(
                 message, self._envelope, self._time_limit, unstuffed, unstuffed_blocks
@@ -82,10 +80,7 @@ class Delivery:
             if large:
                 header, start = await self._header(message)
             fields = self._trace() + render(report.fields(), b"\r\n")
-            if len(header) <= LARGE_HEADER_BYTES:
-                marked = strip_and_prepend(header, fields)
-            else:
-                marked = await asyncio.to_thread(strip_and_prepend, header, fields)
+            marked = await marked_header(header, fields)
             outgoing = Outgoing(
                 header=stuffed(marked) if message.dotted else marked,
                 message=message,

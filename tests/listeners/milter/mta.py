@@ -11,11 +11,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from spamd.listeners.milter.listener import Milter
+from spamd.listeners.milter.listener import milter_listener
 from spamd.listeners.milter.negotiation import SILENT
 from spamd.listeners.milter.options import MilterOptions
 from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
+from spamd.network.stream_listener import StreamListener
 from spamd.ports import Inspector
 from spamd.relay.options import RelayOptions
 from tests.fakes import FakeClock, FakeInspector, FakeObserver, NoTeacher
@@ -194,7 +195,7 @@ class Mta:
 class Listening:
     """A milter listener, with fakes behind it."""
 
-    milter: Milter
+    milter: StreamListener
     shared: Shared
     inspector: FakeInspector
     observer: FakeObserver
@@ -238,7 +239,7 @@ async def listening(
     )
     milter_options = MilterOptions(listen=("127.0.0.1:0",), quarantine=quarantine)
     ((sock,),) = open_sockets(milter_options.listeners, 1)
-    milter = Milter(milter_options, shared, [sock])
+    milter = milter_listener(milter_options, shared, [sock])
     before = shared.budget.memory_bytes, shared.budget.spool_bytes
     running = Listening(milter, shared, inspector, observer, sock.getsockname())
     await milter.start()

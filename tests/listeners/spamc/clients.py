@@ -1,49 +1,29 @@
 """A listener with a fake judge, and what clients send to it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from spamd.listeners.spamc.listener import SpamcListener
-from spamd.network.addresses import parse_listeners
+from spamd.listeners.spamc.listener import spamc_listener
+from spamd.listeners.spamc.options import SpamcOptions
 from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
+from spamd.network.stream_listener import StreamListener
 from spamd.ports import Inspector, MessageTeacher
 from spamd.relay.options import RelayOptions
 from tests.fakes import FakeClock, FakeInspector, FakeObserver, NoTeacher
+from tests.listeners import clients
 
 MAIL = b"From: a@x.test\r\nSubject: hello\r\n\r\nbody\r\n"
 
 
 @dataclass(kw_only=True)
-class Running:
-    """A listener that runs; `address` is where."""
+class Running(clients.Running):
+    """A listener for clients of SpamAssassin."""
 
-    address: tuple[str, int] | str
-    observer: FakeObserver
-    shared: Shared
-    listener: SpamcListener
-
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if isinstance(self.address, str):
-            return await asyncio.open_unix_connection(self.address)
-        return await asyncio.open_connection(*self.address)
-
-    async def ask(self, *pieces: bytes, ends: bool = True) -> bytes:
-        """Send pieces one after the other, end our side, and return all that comes back."""
-        reader, writer = await self.connect()
-        try:
-            for piece in pieces:
-                writer.write(piece)
-                await writer.drain()
-                await asyncio.sleep(0)
-            if ends:
-                writer.write_eof()
-            return await reader.read()
-        finally:
-            writer.close()
+    ends = True
+    listener: StreamListener
 
 
 @asynccontextmanager
@@ -59,9 +39,9 @@ async def running(
     shared = Shared.of(
         RelayOptions(**options), inspector, teacher or NoTeacher(), observer, FakeClock()
     )
-    addresses = parse_listeners((address,), key="spamc.listen")
-    ((sock,),) = open_sockets(addresses, 1)
-    listener = SpamcListener(shared, addresses, [sock])
+    spamc = SpamcOptions(listen=(address,))
+    ((sock,),) = open_sockets(spamc.listeners, 1)
+    listener = spamc_listener(spamc, shared, [sock])
     await listener.start()
     try:
         yield Running(

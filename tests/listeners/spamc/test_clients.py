@@ -128,7 +128,7 @@ async def test_more_than_was_announced_is_refused_also_when_it_comes_late() -> N
         writer.write(request("PROCESS"))
         await judge.begun.wait()
         writer.write(b"the rest of the mail")
-        (connection,) = here.listener.connections
+        (connection,) = here.listener.connections.values()
         await until(lambda: bool(connection.reader._buffer))  # type: ignore[attr-defined]  # it has come
         gate.set()
         assert (await reader.read()).startswith(b"SPAMD/1.0 76 Bad header line: (Content-Length")

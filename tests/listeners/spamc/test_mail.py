@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spamd.errors import MessageTooLarge
 from spamd.listeners.preface import Preface
-from spamd.listeners.spamc.mail import body_start, header_of, marked
+from spamd.listeners.spamc.mail import body_start, fields_for, header_of
 from spamd.message.features import extract
 from spamd.message.spam_fields import render, strip_and_prepend
 from spamd.network.spool import Budget, SpooledMessage
@@ -54,7 +54,7 @@ MAILS = st.lists(PIECES, max_size=12).map(b"".join)
 def test_headers_and_the_clients_own_body_are_the_whole_mail(mail: bytes) -> None:
     message = message_of(mail)
     header, start = header_of(message, 1000)
-    top = marked(header, SPAM)
+    top = strip_and_prepend(header, fields_for(header, SPAM))
     stop = body_start(message.blocks())
     processed, headers = top + mail[start:], top + mail[start:stop]
     body = spamc_body(mail)
@@ -68,7 +68,9 @@ def test_all_bytes_that_are_no_field_of_ours_come_back_in_place(mail: bytes) -> 
     header, start = header_of(message, 1000)
     block = render(SPAM.fields(), b"\n")
     cleaned = strip_and_prepend(header, b"") + mail[start:]
-    with_ours = marked(header, SPAM).replace(b"\r\n", b"\n") + mail[start:]
+    with_ours = (
+        strip_and_prepend(header, fields_for(header, SPAM)).replace(b"\r\n", b"\n") + mail[start:]
+    )
     assert block in with_ours
     bare = with_ours.replace(block, b"", 1)
     left = re.sub(rb"\s|X-Front:", b"", bare)
@@ -87,7 +89,7 @@ def test_the_body_begins_at_the_same_place_however_the_blocks_are_cut(
 def test_our_fields_have_the_line_ends_of_the_mail(newline: bytes) -> None:
     mail = b"Subject: a\n\nbody\n".replace(b"\n", newline)
     header, start = header_of(message_of(mail), 1000)
-    whole = marked(header, SPAM) + mail[start:]
+    whole = strip_and_prepend(header, fields_for(header, SPAM)) + mail[start:]
     assert whole.count(newline) == whole.count(b"\n")
     assert whole.endswith(b"X-Spam-Id: fake-id" + newline + mail)
 
@@ -95,7 +97,7 @@ def test_our_fields_have_the_line_ends_of_the_mail(newline: bytes) -> None:
 def test_our_fields_stand_behind_an_mbox_line() -> None:
     mail = EXIM + b"Subject: a\n\nbody\n"
     header, _ = header_of(message_of(mail), 1000)
-    lines = marked(header, SPAM).splitlines()
+    lines = strip_and_prepend(header, fields_for(header, SPAM)).splitlines()
     assert lines[0] == EXIM.splitlines()[0]
     assert lines[1].startswith(b"X-Spam-Status: Yes")
 

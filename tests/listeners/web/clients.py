@@ -1,6 +1,5 @@
 """A listener with a fake judge, and what clients send to it."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from spamd.network.sockets import open_sockets
 from spamd.ports import Clock, Inspector
 from spamd.relay.options import RelayOptions
 from tests.fakes import FakeClock, FakeInspector, FakeObserver, FakeTeacher
+from tests.listeners import clients
 
 MAIL = b"From: a@x.test\r\nMessage-ID: <1@x.test>\r\nSubject: hello\r\n\r\nbody\r\n"
 
@@ -36,34 +36,13 @@ class Answer:
 
 
 @dataclass(kw_only=True)
-class Running:
-    """A listener that runs; `address` is where."""
+class Running(clients.Running):
+    """A listener for clients of HTTP."""
 
-    address: tuple[str, int] | str
+    ends = False
     inspector: FakeInspector
     teacher: FakeTeacher
-    observer: FakeObserver
-    shared: Shared
     listener: HttpListener
-
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if isinstance(self.address, str):
-            return await asyncio.open_unix_connection(self.address)
-        return await asyncio.open_connection(*self.address)
-
-    async def ask(self, *pieces: bytes, ends: bool = False) -> bytes:
-        """Send pieces one after the other and return all that comes back until the end."""
-        reader, writer = await self.connect()
-        try:
-            for piece in pieces:
-                writer.write(piece)
-                await writer.drain()
-                await asyncio.sleep(0)
-            if ends:
-                writer.write_eof()
-            return await reader.read()
-        finally:
-            writer.close()
 
     async def get(self, path: str, fields: Iterable[str] = ()) -> Answer:
         """Send a request without a body and return its answer."""
