@@ -17,5 +17,6 @@ def split_address(text: str, *, key: str, unix: bool = True) -> tuple[str, str, 
         return path, "", 0
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535 or not host:
-        raise ValueError(f'{key}: {text!r} is no "host:port"')
+        path = ' or "unix:/path"' if unix else ""
+        raise ValueError(f'{key}: {text!r} is no "host:port"{path}')
     return "", host.strip("[]"), int(port)

@@ -195,8 +195,11 @@ class RelayOptions:
     def listeners(self) -> tuple[Listener, ...]:
         """Return every address to listen on, with what is spoken there."""
         return (
-            *(parse_listener(text, key="relay.listen") for text in self.listen),
-            *(parse_listener(text, key="relay.listen_tls", tls=True) for text in self.listen_tls),
+            *(parse_listener(text, key="relay.listen", unix=False) for text in self.listen),
+            *(
+                parse_listener(text, key="relay.listen_tls", tls=True, unix=False)
+                for text in self.listen_tls
+            ),
             *(
                 parse_listener(text, key="relay.listen_lmtp", lmtp=True)
                 for text in self.listen_lmtp

@@ -18,6 +18,8 @@ from tests.relay.peers import not_open
 BAD: list[tuple[type, dict[str, Any], str]] = [
     (RelayOptions, {"listen": ("nonsense",)}, "relay.listen"),
     (RelayOptions, {"listen": ("127.0.0.1:99999",)}, "relay.listen"),
+    (RelayOptions, {"listen": ("unix:/run/smtp",)}, "relay.listen"),
+    (RelayOptions, {"listen_tls": ("unix:/run/smtp",)}, "relay.listen_tls"),
     (RelayOptions, {"listen_lmtp": ("unix:relative",)}, "relay.listen_lmtp"),
     (RelayOptions, {"workers": -1}, "relay.workers"),
     (RelayOptions, {"command_timeout_s": 0.0}, "relay.command_timeout_s"),
