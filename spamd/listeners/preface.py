@@ -3,8 +3,16 @@
 They are no part of the mail, for by every way in a mail has the same words and the same identity.
 """
 
+import asyncio
 import re
 from dataclasses import dataclass
+
+from spamd.message.envelope import Envelope
+from spamd.message.identity import rest_of
+from spamd.network.deadlines import TimeLimit
+from spamd.network.judge import Judge, start_of
+from spamd.network.spool import SpooledMessage
+from spamd.report import ScanReport
 
 _PREFACE = re.compile(
     rb"From [^\n]*\n(?=X-Envelope-(?:From|To):)"
@@ -34,3 +42,32 @@ class Preface:
             sender=found[1] or b"",
             recipients=tuple(name for name in names if name),
         )
+
+    @classmethod
+    async def in_front_of(cls, message: SpooledMessage) -> "Preface":
+        """Return what stands in front of a mail that is settled."""
+        if message.spooled:
+            return cls.of(await asyncio.to_thread(message.first, PREFACE_BYTES))
+        return cls.of(message.first(PREFACE_BYTES))
+
+
+async def judged_behind(
+    preface: Preface,
+    message: SpooledMessage,
+    judge: Judge,
+    envelope: Envelope,
+    time_limit: TimeLimit,
+) -> ScanReport:
+    """Return the report on the mail behind a preface: as much of it is looked at as of any.
+
+    Raises:
+        Overloaded, TemporaryError: as `Judge.report`.
+    """
+    skip = preface.length
+    return await judge.report(
+        lambda: start_of(message, judge.reads_bytes + skip, bytes)[skip:],
+        message.size_bytes - skip,
+        envelope,
+        lambda: rest_of(message.again()),
+        time_limit,
+    )

@@ -13,12 +13,11 @@ from typing import TypeVar
 from spamd.bayes.decision import Verdict
 from spamd.errors import DeadlineExceeded, MessageTooLarge, TemporaryError
 from spamd.explanation import CLUES, as_text
-from spamd.listeners.preface import PREFACE_BYTES, Preface
+from spamd.listeners.preface import Preface, judged_behind
 from spamd.listeners.spamc.mail import (
     body_start,
     client_of,
     fields_for,
-    first_bytes,
     header_of,
 )
 from spamd.listeners.spamc.reply import PONG, opening, told
@@ -26,8 +25,6 @@ from spamd.listeners.spamc.request import Code, Head, Refused, RequestReader, Ve
 from spamd.listeners.spamc.teaching import Teaching
 from spamd.listeners.symbols import symbols
 from spamd.message.envelope import Envelope
-from spamd.message.identity import rest_of
-from spamd.network.judge import start_of
 from spamd.network.marking import marked_header
 from spamd.network.shared import Shared
 from spamd.network.spool import SpooledMessage
@@ -137,24 +134,23 @@ class Exchange:
     async def _taught(self, head: Head) -> None:
         """Learn or forget the mail and answer."""
         await self._nothing_more()
-        preface = await self._preface()
+        preface = await Preface.in_front_of(self._message)
         taught = await self._teaching.tell(self._connection, head, self._message, preface.length)
         self._connection.writer.write(told(taught))
 
     async def _judged(self, head: Head) -> None:
         """Judge the mail and answer."""
-        shared, message = self._shared, self._message
-        preface = await self._preface()
-        limit = shared.judge.reads_bytes
-        report = await shared.judge.report(
-            lambda: start_of(message, limit, bytes)[preface.length :],
-            message.size_bytes - preface.length,
+        shared = self._shared
+        preface = await Preface.in_front_of(self._message)
+        report = await judged_behind(
+            preface,
+            self._message,
+            shared.judge,
             Envelope(
                 sender=preface.sender,
                 recipients=preface.recipients,
                 client=client_of(self._connection.address),
             ),
-            lambda: rest_of(message.again()),
             self._connection.time_limit,
         )
         reply = b"0"
@@ -204,10 +200,6 @@ class Exchange:
                     await writer.drain()
             except DeadlineExceeded:
                 raise ConnectionAbortedError("the client does not read") from None
-
-    async def _preface(self) -> Preface:
-        """Return what stands in front of the mail."""
-        return Preface.of(await self._found(lambda: first_bytes(self._message, PREFACE_BYTES)))
 
     async def _found(self, read: Callable[[], Found]) -> Found:
         """Return what `read` finds in the message; of a spooled one a thread reads it."""

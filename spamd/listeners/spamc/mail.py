@@ -5,7 +5,6 @@ header section: what may pass for a field of ours goes, as by the relay.
 """
 
 from collections.abc import Iterable
-from itertools import islice
 
 from spamd.errors import MessageTooLarge
 from spamd.message.envelope import Client
@@ -62,8 +61,3 @@ def client_of(address: str) -> Client:
     return Client(
         address=address, port=0, helo="", name="", tls=False, login=None, protocol="SPAMC"
     )
-
-
-def first_bytes(message: SpooledMessage, size: int) -> bytes:
-    """Return bytes of the start, without waiting for the disk in the usual case."""
-    return b"".join(islice(message.blocks(), 1))[:size] if message.spooled else message.first(size)

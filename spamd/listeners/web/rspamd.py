@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from spamd.errors import SpoolFull, TemporaryError
-from spamd.listeners.preface import PREFACE_BYTES, Preface
+from spamd.listeners.preface import Preface, judged_behind
 from spamd.listeners.score import points
 from spamd.listeners.web import reply
 from spamd.listeners.web.access import Access
@@ -33,10 +33,8 @@ from spamd.listeners.web.body import TOO_LARGE, Bodies, encoding_of
 from spamd.listeners.web.envelope import envelope_of, fields_of
 from spamd.message.envelope import Envelope
 from spamd.message.header_top import header_end
-from spamd.message.identity import rest_of
 from spamd.message.spam_fields import forged_names
 from spamd.network.deadlines import TimeLimit
-from spamd.network.judge import start_of
 from spamd.network.marking import is_large
 from spamd.network.shared import Shared
 from spamd.network.spool import SpooledMessage
@@ -120,7 +118,9 @@ class Rspamd:
             try:
                 envelope = envelope_of(fields_of(request.headers.raw), peer.address)
                 await self._shared.fair_queue.turn(peer.network, first=True)
-                report = await self._report(message, envelope, limit, rspamc=peer.rspamc)
+                preface = await Preface.in_front_of(message) if peer.rspamc else Preface()
+                judge = self._shared.judge
+                report = await judged_behind(preface, message, judge, envelope, limit)
                 message_id, forged = await _head(message, self._shared.judge.reads_bytes)
             finally:
                 message.close()
@@ -135,28 +135,6 @@ class Rspamd:
         if peer.rspamc:
             return WholeAnswer(reply.rspamc(report, message_id))
         return _json(reply.verdict(report, message_id, forged, self._reject_from, flat=flat))
-
-    async def _report(
-        self, message: SpooledMessage, envelope: Envelope, limit: TimeLimit, *, rspamc: bool
-    ) -> ScanReport:
-        """Return the report on a message, without what Exim puts in front of it."""
-        judge, skip = self._shared.judge, 0
-        if rspamc:
-            if message.spooled:
-                start = await asyncio.to_thread(message.first, PREFACE_BYTES)
-            else:
-                start = message.first(PREFACE_BYTES)
-            skip = Preface.of(start).length
-        if not skip:
-            return await judge.message(message, envelope, limit)
-        reads_bytes = judge.reads_bytes + skip
-        return await judge.report(
-            lambda: start_of(message, reads_bytes, bytes)[skip:],
-            message.size_bytes - skip,
-            envelope,
-            lambda: rest_of(message.again()),
-            limit,
-        )
 
     async def learn(self, request: Request, label: Label) -> Response:
         """Learn a message."""
