@@ -6,7 +6,8 @@ named by their index in the sample; rendering is left to others. `grams` gives n
 texts of its 4-grams aren't kept.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ Floats = NDArray[np.float64]
 
 FLIP_LIMIT = 64
 """More clues than this are no longer something a person would call a reason."""
+
+STEPS = 8
+"""Parts into which the gap is divided where the verdict turns: so many are weighed at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +97,21 @@ def explain(model: Model, sample: Sample, limit: int = 15) -> Explanation:
     counts = model.tokens.counts(evidence.rows)
     decision = decide(evidence.probability, model.totals, model.options.decision)
     effects = model.fusion.effects(evidence.scores)
+    parts = {
+        name: _contributions(name, model, sample, counts)
+        for name in CLASSIFIERS
+        if name in model.options.fusion.classifiers
+    }
     classifiers = tuple(
         ClassifierEvidence(
             name=name,
             score=float(evidence.scores[place]),
             effect=float(effects[place]),
-            clues=_clues(name, model, sample, counts, limit),
+            clues=_clues(name, model, counts, parts[name], limit),
             facts=_facts(model, sample) if name == "facts" else (),
         )
         for place, name in enumerate(CLASSIFIERS)
-        if name in model.options.fusion.classifiers
+        if name in parts
     )
     return Explanation(
         evidence=evidence,
@@ -111,7 +120,7 @@ def explain(model: Model, sample: Sample, limit: int = 15) -> Explanation:
         bias=float(model.fusion.values[0]),
         prior=shift(model.totals, model.options.decision.prior_spam),
         classifiers=classifiers,
-        flip=_flip(model, sample, counts, decision),
+        flip=_flip(model, sample, evidence, parts, decision),
     )
 
 
@@ -156,9 +165,8 @@ def _probability(name: str, model: Model, counts: TokenCounts, parts: Floats) ->
 
 
 def _clues(
-    name: str, model: Model, sample: Sample, counts: TokenCounts, limit: int
+    name: str, model: Model, counts: TokenCounts, parts: Floats, limit: int
 ) -> tuple[Clue, ...]:
-    parts = _contributions(name, model, sample, counts)
     strongest = np.argsort(-np.abs(parts), kind="stable")[:limit]
     strongest = strongest[parts[strongest] != 0]
     some = TokenCounts.of_cells(counts.cells[strongest])
@@ -191,49 +199,58 @@ def _facts(model: Model, sample: Sample) -> tuple[FactClue, ...]:
     return tuple(sorted(clues, key=lambda clue: -abs(clue.contribution)))
 
 
-def without(sample: Sample, indices: NDArray[np.intp]) -> Sample:
-    """Return the sample without the tokens at `indices`; facts and grams stay."""
-    keep = np.ones(len(sample.ids), dtype=np.bool_)
-    keep[indices] = False
-    return replace(
-        sample,
-        ids=sample.ids[keep],
-        occurrences=sample.occurrences[keep],
-        kinds=sample.kinds[keep],
-    )
+def _flip(
+    model: Model,
+    sample: Sample,
+    told: Evidence,
+    parts: Mapping[str, Floats],
+    decision: Decision,
+) -> Flip | None:
+    """Return the fewest of the strongest clues without which the verdict is another one.
 
-
-def _flip(model: Model, sample: Sample, counts: TokenCounts, decision: Decision) -> Flip | None:
-    """Take the strongest clues out, 1, 2, 4, …, then close in on the fewest that suffice."""
+    1, 2, 4, … of them are taken out; then the gap in which it turns is searched, in `STEPS` parts
+    at a time.
+    """
     strength = np.zeros(len(sample.ids))
     for place, name in enumerate(CLASSIFIERS):
-        if name in model.options.fusion.classifiers:
-            share = model.fusion.values[1 + place] / SCALES[place]
-            strength += share * _contributions(name, model, sample, counts)
+        if name in parts:
+            strength += model.fusion.values[1 + place] / SCALES[place] * parts[name]
     strength *= 1.0 if decision.probability > 0.5 else -1.0
     order = np.argsort(-strength, kind="stable")
     order = order[strength[order] > 0][:FLIP_LIMIT]
-
-    def judged(size: int) -> Flip:
-        rest = model.weigh(without(sample, order[:size])).probability
-        found = decide(rest, model.totals, model.options.decision)
-        return Flip(
-            without=tuple(order[:size].tolist()),
-            probability=found.probability,
-            verdict=found.verdict,
+    sizes = sorted({*(1 << power for power in range(len(order).bit_length())), len(order)})
+    kept, found = 0, None
+    while sizes and sizes[0]:
+        flips = _judged(model, sample, told, [order[:size] for size in sizes])
+        turned = next(
+            (i for i, flip in enumerate(flips) if flip.verdict is not decision.verdict), None
         )
-
-    kept, size = 0, 1
-    while size <= len(order) and judged(size).verdict is decision.verdict:
-        kept, size = size, size * 2
-    if size > len(order):
-        if kept == len(order) or judged(len(order)).verdict is decision.verdict:
+        if turned is not None:
+            found = flips[turned]
+            kept, size = (sizes[turned - 1] if turned else kept), sizes[turned]
+        elif found is None:
             return None
-        size = len(order)
-    while size - kept > 1:
-        middle = (kept + size) // 2
-        if judged(middle).verdict is decision.verdict:
-            kept = middle
         else:
-            size = middle
-    return judged(size)
+            kept, size = sizes[-1], len(found.without)
+        step = -(-(size - kept) // STEPS)
+        sizes = list(range(kept + step, size, step))
+    return found
+
+
+def _judged(
+    model: Model, sample: Sample, told: Evidence, gone: Sequence[NDArray[np.intp]]
+) -> list[Flip]:
+    """Return the verdicts without these tokens."""
+    everything = np.arange(len(sample.ids))
+    rest = [np.delete(everything, places) for places in gone]
+    flips = []
+    for places, probability in zip(gone, model.weigh_parts(sample, told, rest), strict=True):
+        found = decide(probability, model.totals, model.options.decision)
+        flips.append(
+            Flip(
+                without=tuple(places.tolist()),
+                probability=found.probability,
+                verdict=found.verdict,
+            )
+        )
+    return flips

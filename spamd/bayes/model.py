@@ -8,6 +8,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from spamd.bayes.classifiers.graham import GrahamOptions
 from spamd.bayes.classifiers.logistic import GRAM_SLOTS, GramsOptions, LogisticOptions
 from spamd.bayes.classifiers.mixed import FactCounts, FactsOptions
 from spamd.bayes.classifiers.multinomial import MultinomialOptions
-from spamd.bayes.counts import TAUGHT_TOKENS, TokenTable, Totals
+from spamd.bayes.counts import TAUGHT_TOKENS, TokenCounts, TokenTable, Totals
 from spamd.bayes.decision import DecisionOptions
 from spamd.bayes.factcounts import Facts
 from spamd.bayes.fusion import CLASSIFIERS, FusionOptions, FusionWeights, ScoreHistory, fit
@@ -37,6 +38,9 @@ from spamd.sample import FactSchema, Sample
 
 __all__ = ["CLASSIFIERS", "BayesOptions", "Evidence", "Messages", "Model"]
 
+
+OF_TOKENS = ("graham", "multinomial", "fisher", "confidence", "logistic")
+"""Classifiers whose score depends on the tokens; the others read facts and grams."""
 
 TWO_SIDED = ("multinomial", "fisher", "confidence")
 """Heads that compare two labels, and say nothing while one of them was never trained."""
@@ -172,6 +176,40 @@ class Model:
             known=int(np.count_nonzero(counts.seen)),
             rows=rows,
         )
+
+    def weigh_parts(
+        self, sample: Sample, whole: Evidence, parts: Sequence[NDArray[np.intp]]
+    ) -> list[float]:
+        """Return P(spam) of a sample reduced to some of its tokens, for each such choice.
+
+        whole  the evidence of all of it: facts and grams stay as they are
+        parts  the places of the tokens that are left
+        """
+        lengths = [len(part) for part in parts]
+        ends = [0, *accumulate(lengths)]
+        spans = [slice(start, end) for start, end in pairwise(ends)]
+        places = np.concatenate(parts)
+        counts = self.tokens.counts(whole.rows[places])
+        cells = [TokenCounts.of_cells(counts.cells[span]) for span in spans]
+        messages = Messages(
+            tokens=Batch(
+                counts=counts,
+                occurrences=sample.occurrences[places],
+                kinds=sample.kinds[places],
+                spans=spans,
+                moments=[self.totals] * len(parts),
+                totals=self.totals,
+            ),
+            facts=self.facts,
+            discrete=sample.discrete,
+            continuous=sample.continuous,
+            linear={"logistic": [logistic.token_score(each, self.totals) for each in cells]},
+        )
+        scores = np.tile(whole.scores, (len(parts), 1))
+        for place, name in enumerate(CLASSIFIERS):
+            if name in OF_TOKENS and name in self.options.fusion.classifiers:
+                scores[:, place] = self._score(name, messages)
+        return self.fusion.probabilities(scores)
 
     def scores(self, messages: Messages) -> NDArray[np.float64]:
         """Return the score of each classifier for each message, float64[m, classifiers]."""

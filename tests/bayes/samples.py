@@ -1,5 +1,6 @@
 """Samples made of words, without the tokeniser: an id is a hash of the word, as in the product."""
 
+from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
@@ -54,3 +55,15 @@ def teach(model: Model, sample: Sample, label: Label, key: bytes = b"") -> Effec
     known(model, sample)
     (effect,) = learn(model, [Given(sample=sample, label=label, key=key)])
     return effect
+
+
+def without(sample: Sample, indices: NDArray[np.intp]) -> Sample:
+    """Return the sample without the tokens at `indices`; facts and grams stay."""
+    keep = np.ones(len(sample.ids), dtype=np.bool_)
+    keep[indices] = False
+    return replace(
+        sample,
+        ids=sample.ids[keep],
+        occurrences=sample.occurrences[keep],
+        kinds=sample.kinds[keep],
+    )

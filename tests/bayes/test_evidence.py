@@ -5,11 +5,11 @@ import pytest
 
 from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.decision import DecisionOptions, Verdict, decide
-from spamd.bayes.evidence import ClassifierEvidence, explain, without
+from spamd.bayes.evidence import ClassifierEvidence, explain
 from spamd.bayes.fusion import CLASSIFIERS, FusionOptions, FusionWeights
 from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import Label, Sample
-from tests.bayes.samples import ids_of, new_model, sample_of, teach
+from tests.bayes.samples import ids_of, new_model, sample_of, teach, without
 
 FEW = DecisionOptions(minimum_ham=1, minimum_spam=1)
 
@@ -342,3 +342,20 @@ def test_a_verdict_that_stands_without_all_its_clues_has_no_flip(clues: int) -> 
 
     assert told.decision.verdict is Verdict.SPAM
     assert told.flip is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_of_a_message_weigh_together_what_each_weighs_alone(seed: int) -> None:
+    model = trained()
+    words = [f"word{number}" for number in range(12)]
+    random = np.random.default_rng(seed)
+    for _ in range(20):
+        taught = random.choice(words, size=5, replace=False).tolist()
+        teach(model, sample_of(*taught), random.choice(list(Label)))
+    sample = sample_of(*words, "new", discrete=(1, 0), grams=(3, 7))
+    cuts = [random.permutation(len(sample.ids))[:size] for size in (0, 1, 5, 12, 13)]
+    left = [np.delete(np.arange(len(sample.ids)), cut) for cut in cuts]
+
+    together = model.weigh_parts(sample, model.weigh(sample), left)
+
+    assert together == [model.weigh(without(sample, cut)).probability for cut in cuts]
