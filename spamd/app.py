@@ -32,8 +32,8 @@ from spamd.listeners.milter.listener import milter_listener
 from spamd.listeners.spamc.listener import spamc_listener
 from spamd.network.shared import Shared
 from spamd.network.sockets import unbound
+from spamd.observe.error_rates import error_rates, span
 from spamd.observe.lag import LoopLag
-from spamd.observe.loop import loop, span
 from spamd.observe.metrics import Metrics
 from spamd.relay.listener import Relay
 from spamd.relay.options import OnOverload
@@ -150,7 +150,7 @@ class Application:
         yield self._periodic("expiry", EXPIRE_S, self._expire)
         yield Once(name="feedback", work=self._watch_mailboxes)
         if self._worker == 0:
-            yield self._periodic("loop", EXPIRE_S, self._look_back)
+            yield self._periodic("error_rates", EXPIRE_S, self._look_back)
             yield OpenRelayCheck(settings.relay, settings.next_hop, self.observer)
 
     def _periodic(
@@ -171,7 +171,7 @@ class Application:
             scans_days=self._settings.database.scans_days,
             kept_days=self._settings.feedback.kept_days,
         )
-        self._metrics.looped(loop(await store.loop(since, until)))
+        self._metrics.error_rates(error_rates(await store.outcomes(since, until)))
 
     async def _expire(self, store: Store) -> None:
         """Remove what is too old, and say how much that was."""

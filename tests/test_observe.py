@@ -16,13 +16,13 @@ from spamd.bayes.decision import Action, Verdict
 from spamd.errors import NextHopRefused, StorageUnavailable
 from spamd.feedback.ports import Held
 from spamd.message.features import extract
+from spamd.observe.error_rates import error_rates
 from spamd.observe.log import LogObserver, queue_id
-from spamd.observe.loop import loop
 from spamd.observe.metrics import Metrics
 from spamd.observe.options import LogOptions, MetricsOptions, host_and_port
 from spamd.report import ScanReport
 from spamd.sample import Label
-from spamd.storage.loop_counts import Judged, LoopCounts
+from spamd.storage.outcomes import Judged, Outcomes
 from spamd.wording import printable
 from tests.fakes import FakeClock
 
@@ -403,7 +403,7 @@ def test_printable_text_is_left_alone_and_long_text_is_cut() -> None:
 def test_the_metrics_show_how_often_verdicts_were_wrong() -> None:
     metrics = Metrics(MetricsOptions())
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    counts = LoopCounts(
+    counts = Outcomes(
         since=now,
         until=now,
         ham=Judged(scanned=1000, spam=5, kept=195),
@@ -411,7 +411,7 @@ def test_the_metrics_show_how_often_verdicts_were_wrong() -> None:
         spam=Judged(scanned=400, ham=2),
     )
 
-    metrics.looped(loop(counts))
+    metrics.error_rates(error_rates(counts))
 
     def shown(error: str, value: str) -> float | None:
         labels = {"error": error, "value": value}

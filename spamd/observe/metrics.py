@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.feedback.ports import AccountState
-from spamd.observe.loop import Loop
+from spamd.observe.error_rates import ErrorRates
 from spamd.observe.options import MetricsOptions, host_and_port
 from spamd.report import ScanReport
 from spamd.sample import Label
@@ -144,7 +144,7 @@ class Metrics:
         """Count a fault."""
         self._faults.labels(event).inc()
 
-    def looped(self, found: Loop) -> None:
+    def error_rates(self, found: ErrorRates) -> None:
         """Show how often verdicts were wrong."""
         for name, one in found.estimates:
             percents = {

@@ -30,9 +30,9 @@ from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_mo
 from spamd.storage.engine import Database
 from spamd.storage.kept_messages import SqlKeptMessages
 from spamd.storage.leases import SqlLeases
-from spamd.storage.loop_counts import LoopCounts, loop_counts
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.options import SCHEMA, DatabaseOptions
+from spamd.storage.outcomes import Outcomes, outcomes
 from spamd.storage.scans import Scans
 from spamd.storage.tables import corpus
 from spamd.storage.watched_accounts import SqlAccounts
@@ -134,10 +134,10 @@ class Store:
         async with self.database.reading() as connection:
             return await journal.summary(connection)
 
-    async def loop(self, since: datetime, until: datetime) -> LoopCounts:
+    async def outcomes(self, since: datetime, until: datetime) -> Outcomes:
         """Return what became of the messages that were judged in a time."""
         async with self.database.reading() as connection:
-            return await loop_counts(connection, since, until)
+            return await outcomes(connection, since, until)
 
     async def secret(self) -> bytes:
         """Return the installation's secret, the key of our message ids' check."""

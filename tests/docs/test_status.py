@@ -1,17 +1,17 @@
-"""The documents show the loop as `spamd status` prints it."""
+"""The documents show the error rates as `spamd status` prints it."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from spamd.cli.commands.status import loop_lines
-from spamd.observe.loop import loop
-from spamd.storage.loop_counts import Judged, LoopCounts
+from spamd.cli.commands.status import error_rate_lines
+from spamd.observe.error_rates import error_rates
+from spamd.storage.outcomes import Judged, Outcomes
 from tests.docs.blocks import block
 
-LOOP = block("docs/training.md", "loop         9 verdicts")
+ERROR_RATES = block("docs/training.md", "error rates  9 verdicts")
 
-COUNTS = LoopCounts(
+COUNTS = Outcomes(
     since=datetime(2026, 1, 2, 12, tzinfo=UTC),
     until=datetime(2026, 1, 13, 12, tzinfo=UTC),
     ham=Judged(scanned=1630, spam=7, kept=973),
@@ -20,5 +20,5 @@ COUNTS = LoopCounts(
 )
 
 
-def test_the_loop_is_shown_as_the_document_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "\n".join(loop_lines(loop(COUNTS))) == LOOP.strip()
+def test_the_error_rates_is_shown_as_the_document_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\n".join(error_rate_lines(error_rates(COUNTS))) == ERROR_RATES.strip()

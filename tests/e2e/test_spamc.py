@@ -207,7 +207,10 @@ def test_spamc_by_the_socket_is_as_with_spamassassin(both: Both, options: tuple[
 
 def test_lessons_by_spamc_are_as_with_spamassassin(both: Both) -> None:
     mail = made_up("spam", 78)
-    told = "-L spam,-L spam,-L ham,-L forget,-L forget,-C report,-C revoke,-L forget"
+    told = (
+        "-L spam,-L spam,-L ham,-L forget,-L forget,-C report,-C report,-L spam,-C revoke,"
+        "-C revoke,-L ham,-C report,-L forget"
+    )
     for options in told.split(","):
         theirs = spamc("-p", str(both.theirs.port), *options.split(), mail=mail)
         ours = spamc("-p", str(both.ours.spamc_port), *options.split(), mail=mail)

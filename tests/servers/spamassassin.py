@@ -22,6 +22,26 @@ SITE = Path("/etc/spamassassin")
 ACCOUNT = "nobody"
 
 
+REPORTER = """\
+package Reporter;
+use Mail::SpamAssassin::Plugin;
+our @ISA = qw(Mail::SpamAssassin::Plugin);
+sub new { my ($class, $main) = @_; return bless $class->SUPER::new($main), $class; }
+sub plugin_report {
+  my ($self, $options) = @_;
+  $options->{report}->{report_available} = 1;
+  $options->{report}->{report_return} = 1;
+}
+sub plugin_revoke {
+  my ($self, $options) = @_;
+  $options->{revoke}->{revoke_available} = 1;
+  $options->{revoke}->{revoke_return} = 1;
+}
+1;
+"""
+"""A database elsewhere to which mail is reported, as Razor is one: it takes everything."""
+
+
 class SpamAssassin(Server):
     """One spamd of SpamAssassin."""
 
@@ -43,8 +63,11 @@ class SpamAssassin(Server):
             shutil.copy(path, site)
         (site / "local.cf").write_text(
             f"bayes_path {home}/bayes\ndns_available no\nskip_rbl_checks 1\n"
+            f"loadplugin Reporter {site}/reporter.pm\n"
             "report_safe 0\nuse_razor2 0\nuse_pyzor 0\nbayes_min_spam_num 5\nbayes_min_ham_num 5\n"
         )
+
+        (site / "reporter.pm").write_text(REPORTER)
 
     def learn(self, paths: Sequence[str], label: Label) -> None:
         """Teach it mails by its own tool, before it starts."""

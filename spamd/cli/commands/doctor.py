@@ -1,4 +1,4 @@
-"""`spamd doctor`: does the whole loop work, and if not, where does it break?"""
+"""`spamd doctor`: does the whole installation work, and if not, where does it break?"""
 
 import os
 import pwd

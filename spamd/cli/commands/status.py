@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spamd.bayes.counts import Totals
     from spamd.feedback.ports import Held, LeaseHolder, Parked, WatchedAccount
-    from spamd.observe.loop import Loop
+    from spamd.observe.error_rates import ErrorRates
     from spamd.relay.outbound.open_relay import ProbeResult
     from spamd.settings import Settings
     from spamd.storage.corpus.journal import Summary
@@ -45,7 +45,7 @@ class State:
     accounts: "Sequence[WatchedAccount]"
     watcher: "LeaseHolder | None"
     next_hops: "Sequence[ProbeResult]"
-    loop: "Loop"
+    error_rates: "ErrorRates"
 
 
 def status(
@@ -72,7 +72,7 @@ def status(
 async def _state(here: Session) -> State:
     from spamd.clock import WallClock
     from spamd.feedback.account_states import LEASE
-    from spamd.observe.loop import loop, span
+    from spamd.observe.error_rates import error_rates, span
     from spamd.relay.outbound.open_relay import probe_all
 
     settings = here.settings
@@ -93,7 +93,7 @@ async def _state(here: Session) -> State:
             accounts=await store.accounts.accounts(),
             watcher=await store.leases.holder(LEASE),
             next_hops=[seen async for seen in asked],
-            loop=loop(await store.loop(since, until)),
+            error_rates=error_rates(await store.outcomes(since, until)),
         )
 
 
@@ -142,7 +142,7 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
             "corrections": lessons.corrections,
             "last": [_lesson_json(each) for each in state.last],
         },
-        "loop": _loop_json(state.loop),
+        "error_rates": _error_rates_json(state.error_rates),
         "held": len(state.held),
         "parked": len(state.parked),
         "watched_by": state.watcher.holder if state.watcher else None,
@@ -171,7 +171,7 @@ def _print(state: State, settings: "Settings") -> None:
     if lessons.total:
         share = 100 * lessons.corrections / lessons.total
         line(f"             {lessons.corrections:,} of them corrected the filter ({share:.1f} %)")
-    for text in loop_lines(state.loop):
+    for text in error_rate_lines(state.error_rates):
         line(text)
     if state.held:
         line(f"held         {counted(len(state.held), 'lesson')} for review: spamd lessons held")
@@ -212,15 +212,15 @@ def _print_accounts(state: State) -> None:
         line("             see the limits of Dovecot and the kernel, Growth in docs/operations.md")
 
 
-def _loop_json(loop: "Loop") -> dict[str, object]:
+def _error_rates_json(rates: "ErrorRates") -> dict[str, object]:
     found: dict[str, object] = {
-        "since": loop.since.isoformat(),
-        "until": loop.until.isoformat(),
-        "corrected": loop.corrected,
-        "unsure": loop.unsure,
-        "unsure_settled": loop.settled,
+        "since": rates.since.isoformat(),
+        "until": rates.until.isoformat(),
+        "corrected": rates.corrected,
+        "unsure": rates.unsure,
+        "unsure_settled": rates.settled,
     }
-    for name, one in loop.estimates:
+    for name, one in rates.estimates:
         estimate, low, high = one.messages
         found[name] = {
             "scanned": one.scanned,
@@ -236,16 +236,16 @@ def _loop_json(loop: "Loop") -> dict[str, object]:
     return found
 
 
-def loop_lines(loop: "Loop") -> "Iterator[str]":
+def error_rate_lines(rates: "ErrorRates") -> "Iterator[str]":
     """Yield in lines how often mail was judged wrong, as far as people tell."""
-    if not any(one.scanned for _, one in loop.estimates):
+    if not any(one.scanned for _, one in rates.estimates):
         return
     yield (
-        f"loop         {loop.corrected:,} verdicts corrected by people,"
-        f" {loop.settled:,} of {loop.unsure:,} unsure messages settled"
-        f" ({loop.since.astimezone():%Y-%m-%d} to {loop.until.astimezone():%Y-%m-%d})"
+        f"error rates  {rates.corrected:,} verdicts corrected by people,"
+        f" {rates.settled:,} of {rates.unsure:,} unsure messages settled"
+        f" ({rates.since.astimezone():%Y-%m-%d} to {rates.until.astimezone():%Y-%m-%d})"
     )
-    for (_, one), words in zip(loop.estimates, ("spam passed", "ham lost"), strict=True):
+    for (_, one), words in zip(rates.estimates, ("spam passed", "ham lost"), strict=True):
         estimate, low, high = one.messages
         least = "at least " if one.least else ""
         yield (

@@ -1,4 +1,4 @@
-"""The doctor: sends a mail through the whole loop and says at which step it breaks.
+"""The doctor: sends a mail through the whole installation and says at which step it breaks.
 
     database → accounts → sending → delivery → fields → same database → clock
              → a person moves it → lesson → probability changed → lesson taken back

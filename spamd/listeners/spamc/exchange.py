@@ -136,7 +136,7 @@ class Exchange:
         await self._nothing_more()
         preface = await Preface.in_front_of(self._message)
         taught = await self._teaching.tell(self._connection, head, self._message, preface.length)
-        self._connection.writer.write(told(taught))
+        self._connection.writer.write(told(head, taught))
 
     async def _judged(self, head: Head) -> None:
         """Judge the mail and answer."""

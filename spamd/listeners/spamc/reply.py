@@ -38,10 +38,22 @@ def _verdict(head: Head, report: ScanReport) -> bytes:
     return f"Spam: {word} ; {score(report):.1f} / {REQUIRED:.1f}\r\n".encode()
 
 
-def told(taught: Taught) -> bytes:
-    """Return the reply to a TELL; what was known before, or is unknown, changed nothing."""
-    if taught in {Taught.LEARNED, Taught.HELD}:
-        return _OK + b"DidSet: local\r\n\r\n\r\n"
-    if taught is Taught.FORGOTTEN:
-        return _OK + b"DidRemove: local\r\n\r\n\r\n"
-    return _OK + b"\r\n\r\n"
+def told(head: Head, taught: Taught) -> bytes:
+    """Return the reply to a TELL; what was known before, or is unknown, changed nothing here.
+
+    There are no databases elsewhere. The corpus that all share is ours, so a lesson that is in
+    force here, or held, counts as reported or revoked there: what spamc and its users ask for.
+    """
+    sets, removes = head.sets, head.removes
+    match taught:
+        case Taught.LEARNED | Taught.HELD:
+            pass
+        case Taught.KNOWN:
+            sets, removes = sets - {"local"}, removes - {"local"}
+        case Taught.FORGOTTEN:
+            sets = frozenset()
+        case Taught.UNKNOWN:
+            sets = removes = frozenset()
+    lines = [("DidSet", sets), ("DidRemove", removes)]
+    said = "".join(f"{name}: {','.join(sorted(places))}\r\n" for name, places in lines if places)
+    return _OK + said.encode() + b"\r\n\r\n"

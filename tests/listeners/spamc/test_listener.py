@@ -108,6 +108,7 @@ async def test_a_report_says_why_and_one_that_is_wanted_of_spam_only_is_empty_fo
 
 SPAM_SET = ("Message-class: spam", "Set: local")
 HAM_SET = ("Message-class: ham", "Set: local", "Remove: remote")
+REPORTED = ("Message-class: spam", "Set: local,remote")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,11 @@ HAM_SET = ("Message-class: ham", "Set: local", "Remove: remote")
         (SPAM_SET, Taught.LEARNED, b"DidSet: local\r\n"),
         (SPAM_SET, Taught.HELD, b"DidSet: local\r\n"),
         (SPAM_SET, Taught.KNOWN, b""),
-        (HAM_SET, Taught.LEARNED, b"DidSet: local\r\n"),
+        (HAM_SET, Taught.LEARNED, b"DidSet: local\r\nDidRemove: remote\r\n"),
+        (HAM_SET, Taught.KNOWN, b"DidRemove: remote\r\n"),
+        (REPORTED, Taught.LEARNED, b"DidSet: local,remote\r\n"),
+        (REPORTED, Taught.HELD, b"DidSet: local,remote\r\n"),
+        (REPORTED, Taught.KNOWN, b"DidSet: remote\r\n"),
         (("Remove: local",), Taught.FORGOTTEN, b"DidRemove: local\r\n"),
         (("Remove: local",), Taught.UNKNOWN, b""),
         (("Set: remote",), Taught.LEARNED, b""),
@@ -129,7 +134,7 @@ async def test_what_is_told_is_done_and_the_reply_says_what_changed(
     async with running(teacher=teacher, report_networks=("127.0.0.0/8",)) as here:
         reply = await here.ask(request("TELL", headers=headers))
     assert reply == b"SPAMD/1.1 0 EX_OK\r\n" + done + b"\r\n\r\n"
-    label = Label.SPAM if headers is SPAM_SET else Label.HAM
+    label = Label.HAM if headers is HAM_SET else Label.SPAM
     assert teacher.learned == [(MAIL, label, "spamc", "127.0.0.1")] * (len(headers) > 1)
     assert teacher.forgotten == [MAIL] * (headers == ("Remove: local",))
     assert not here.observer.scans

@@ -9,11 +9,11 @@ import pytest
 from spamd.bayes.decision import Verdict
 from spamd.feedback.ports import KeptMessage, KeptScan, KeptState
 from spamd.message.features import Features
-from spamd.observe.loop import loop, span
+from spamd.observe.error_rates import error_rates, span
 from spamd.storage import tables
 from spamd.storage.engine import Database
 from spamd.storage.kept_messages import SqlKeptMessages
-from spamd.storage.loop_counts import Judged, LoopCounts, loop_counts
+from spamd.storage.outcomes import Judged, Outcomes, outcomes
 from spamd.storage.scans import Scans
 from spamd.storage.times import to_number
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, mail
@@ -70,19 +70,19 @@ async def test_judged_mail_is_counted_by_what_people_did_with_it(
     )
     await kept.put("bob", [kept_row(mails["ham 4"], clock, KeptState.KEPT)])
     async with database.reading() as connection:
-        counts = await loop_counts(connection, since, until)
+        counts = await outcomes(connection, since, until)
     assert counts.ham == Judged(scanned=5, spam=1, ham=1, kept=2)
     assert counts.unsure == Judged(scanned=5, spam=1, ham=0, kept=0)
     assert counts.spam == Judged(scanned=5, spam=0, ham=1, kept=0)
 
 
-def counted(ham: Judged, spam: Judged) -> LoopCounts:
+def counted(ham: Judged, spam: Judged) -> Outcomes:
     since, until = span(FixedClock().now(), scans_days=14, kept_days=3)
-    return LoopCounts(since=since, until=until, ham=ham, unsure=Judged(scanned=7, ham=2), spam=spam)
+    return Outcomes(since=since, until=until, ham=ham, unsure=Judged(scanned=7, ham=2), spam=spam)
 
 
 def test_the_share_of_the_wrong_is_that_of_the_mail_that_somebody_looked_at() -> None:
-    found = loop(counted(Judged(scanned=1000, spam=5, kept=195), Judged(scanned=400, ham=2)))
+    found = error_rates(counted(Judged(scanned=1000, spam=5, kept=195), Judged(scanned=400, ham=2)))
     passed, lost = found.spam_passed, found.ham_lost
     assert (found.corrected, found.unsure, found.settled) == (7, 7, 2)
     assert (passed.rate, passed.untouched, passed.least) == (2.5, 800, False)
@@ -94,7 +94,7 @@ def test_the_share_of_the_wrong_is_that_of_the_mail_that_somebody_looked_at() ->
 
 
 def test_where_nothing_is_kept_only_the_least_is_known() -> None:
-    found = loop(counted(Judged(scanned=1000, spam=5), Judged()))
+    found = error_rates(counted(Judged(scanned=1000, spam=5), Judged()))
     assert (found.spam_passed.rate, found.spam_passed.least) == (0.5, True)
     assert (found.ham_lost.rate, found.ham_lost.interval.high) == (0.0, 100.0)
 
@@ -139,7 +139,7 @@ async def counting_s(database: Database, clock: FixedClock, rows: int) -> float:
     for _ in range(3):
         began = process_time()
         async with database.reading() as connection:
-            counts = await loop_counts(connection, clock.now() - DAY, clock.now() + DAY)
+            counts = await outcomes(connection, clock.now() - DAY, clock.now() + DAY)
         times.append(process_time() - began)
         assert counts.ham == Judged(scanned=rows, kept=rows)
     return min(times)

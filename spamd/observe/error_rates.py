@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from spamd.evaluation.rates import Interval, binomial_interval, percent
 
 if TYPE_CHECKING:
-    from spamd.storage.loop_counts import Judged, LoopCounts
+    from spamd.storage.outcomes import Judged, Outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,8 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
-    """The loop from verdicts to corrections and back.
+class ErrorRates:
+    """How often verdicts were wrong, as far as people told.
 
     corrected  messages that people said were judged wrong, unsure ones not counted
     unsure     messages that were unsure
@@ -89,10 +89,10 @@ def span(now: datetime, *, scans_days: float, kept_days: float) -> tuple[datetim
     return today - timedelta(days=scans_days), today - timedelta(days=ceil(kept_days))
 
 
-def loop(counts: "LoopCounts") -> Loop:
+def error_rates(counts: "Outcomes") -> ErrorRates:
     """Return what the counts say."""
     ham, spam, unsure = counts.ham, counts.spam, counts.unsure
-    return Loop(
+    return ErrorRates(
         since=counts.since,
         until=counts.until,
         corrected=ham.spam + spam.ham,

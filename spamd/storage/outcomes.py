@@ -31,7 +31,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopCounts:
+class Outcomes:
     """The messages that were judged from `since` until `until` (UTC), by verdict."""
 
     since: datetime
@@ -41,7 +41,7 @@ class LoopCounts:
     spam: Judged
 
 
-async def loop_counts(connection: AsyncConnection, since: datetime, until: datetime) -> LoopCounts:
+async def outcomes(connection: AsyncConnection, since: datetime, until: datetime) -> Outcomes:
     """Return what became of the messages that were judged in a time; command lines aside."""
     judged = (scan.c.time >= to_number(since), scan.c.time < to_number(until))
     by_hand = lesson.c.source.not_in((*AT_ONCE, KEPT))
@@ -74,7 +74,7 @@ async def loop_counts(connection: AsyncConnection, since: datetime, until: datet
             kept=quiet.get(name, 0),
         )
 
-    return LoopCounts(
+    return Outcomes(
         since=since,
         until=until,
         ham=of(Verdict.HAM),
