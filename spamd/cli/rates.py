@@ -8,7 +8,8 @@ from spamd.cli.output import line, show
 from spamd.wording import counted
 
 if TYPE_CHECKING:
-    from spamd.evaluation.attack import AttackRow
+    from spamd.evaluation.attacks.attack import Attacked, AttackRow
+    from spamd.evaluation.attacks.kept import KeptAttackRow
     from spamd.evaluation.compare import Comparison
     from spamd.evaluation.rates import Outcomes, Rates
     from spamd.evaluation.results import EvaluationResult, LessonCount
@@ -72,10 +73,20 @@ def of_comparisons(compared: "Sequence[Comparison]") -> Report:
     )
 
 
-def of_attacks(rows: "Sequence[AttackRow]") -> Report:
+def of_attacks(found: "Attacked") -> Report:
     """Return the report on attacks."""
+
+    def show_all() -> None:
+        _print_attacks(found.rows)
+        if found.kept:
+            _print_kept(found.kept)
+
     return Report(
-        as_json={"attacks": [row.to_json() for row in rows]}, show=lambda: _print_attacks(rows)
+        as_json={
+            "attacks": [row.to_json() for row in found.rows],
+            "kept": [row.to_json() for row in found.kept],
+        },
+        show=show_all,
     )
 
 
@@ -147,6 +158,27 @@ def _print_attacks(rows: "Sequence[AttackRow]") -> None:
         "spam caught by each classifier alone",
         ("attack", *rows[0].classifiers),
         [(row.attack, *(f"{caught:.1f}" for caught in row.classifiers.values())) for row in rows],
+    )
+
+
+def _print_kept(rows: "Sequence[KeptAttackRow]") -> None:
+    line(
+        "\nSpam among the best ham words is read and kept, after the first lessons. How far the"
+        "\nlog-odds of spam fall, for the attacker's next mail and for his spam without the words."
+    )
+    _table(
+        "",
+        ("attack", "lessons", "next mail", "plain", "at most"),
+        [
+            (
+                row.attack,
+                f"{row.lessons:.2f}",
+                f"{row.carried:.2f}",
+                f"{row.plain:.2f}",
+                f"{row.most:.2f}",
+            )
+            for row in rows
+        ],
     )
 
 

@@ -23,14 +23,14 @@ from typing import Self
 import numpy as np
 
 from spamd.bayes.model import BayesOptions
-from spamd.evaluation.attack import AttackOptions, assault
+from spamd.evaluation.attacks.attack import AttackOptions, assault
+from spamd.evaluation.attacks.target import Calls, Floats, Lesson, Reader
 from spamd.evaluation.index import LabelledMail, read_index, shuffled
 from spamd.evaluation.material import prepare
 from spamd.evaluation.protocol import EvaluationOptions, run
 from spamd.evaluation.protocol import transfer as carried
 from spamd.evaluation.rates import CALLED_HAM, CALLED_SPAM, CALLED_UNSURE, Outcomes, rates
 from spamd.evaluation.results import WINDOWS
-from spamd.evaluation.target import Calls, Floats, Lesson, Reader
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 

@@ -163,7 +163,8 @@ def test_mail_is_judged_unseen_by_what_other_mail_taught(spamd: Spamd, home: Pat
 
 def test_attacks_are_told_row_by_row(spamd: Spamd, home: Path) -> None:
     ran = spamd("evaluate", index(home), "--attack")
-    rows = spamd("evaluate", index(home), "--attack", "--json").json["attacks"]
+    found = spamd("evaluate", index(home), "--attack", "--json").json
+    rows = found["attacks"]
 
     names = [row["attack"] for row in rows]
     assert names[0] == "none"

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from spamd.bayes.model import BayesOptions
-from spamd.evaluation.attack import AttackOptions, Words, assault, attack, doses_of, evasions_of
+from spamd.evaluation.attacks.attack import AttackOptions, assault, attack, doses_of, evasions_of
+from spamd.evaluation.attacks.kept import kept_attack
+from spamd.evaluation.attacks.target import Calls, Floats, Lesson, Reader
+from spamd.evaluation.attacks.words import Words
 from spamd.evaluation.rates import CALLED_HAM, CALLED_SPAM
-from spamd.evaluation.target import Calls, Floats, Lesson, Reader
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 from tests.evaluation.mails import HAM, mail, mailbox
@@ -103,7 +105,7 @@ def test_a_seed_gives_the_same_attacks_again() -> None:
 
 
 def test_the_product_is_attacked_with_and_without_its_cap(tmp_path: Path) -> None:
-    rows = attack(mailbox(tmp_path, 150), FEW, BayesOptions(), TokenizerOptions())
+    rows = attack(mailbox(tmp_path, 150), FEW, BayesOptions(), TokenizerOptions()).rows
     by_name = {row.attack: row for row in rows}
     assert by_name["none"].caught > 90.0
     assert set(by_name["none"].classifiers) == set(BayesOptions().fusion.classifiers)
@@ -117,3 +119,15 @@ def test_the_product_is_attacked_with_and_without_its_cap(tmp_path: Path) -> Non
 def test_impossible_options_are_refused(options: dict[str, tuple[int, ...]]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         AttackOptions(**options)  # type: ignore[arg-type]  # numbers all
+
+
+def test_an_attacker_whose_mail_is_kept_gains_at_most_what_one_honest_move_gains() -> None:
+    lessons = [(mail(label, i), label) for i in range(150) for label in Label]
+
+    move, *kept = kept_attack(lessons, Reader(TokenizerOptions(), 1), BayesOptions(), 0)
+
+    assert move.lessons == 1.0
+    assert move.carried > 0.5
+    assert kept[-1].lessons > 0
+    assert all(row.carried <= move.carried for row in kept)
+    assert all(row.plain <= move.plain for row in kept)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spamd.bayes.model import BayesOptions
-from spamd.evaluation.attack import AttackOptions, attack
+from spamd.evaluation.attacks.attack import AttackOptions, attack
 from spamd.evaluation.index import read_index
 from spamd.evaluation.protocol import EvaluationOptions, evaluate
 from spamd.evaluation.results import EvaluationResult
@@ -61,10 +61,15 @@ def test_mail_of_our_days_is_judged_four_times_better_than_by_bogofilter(
 def test_chosen_words_and_poison_do_no_more_harm_than_promised(spamassassin_corpus: Path) -> None:
     options = AttackOptions(added=(30,), disguised=0, poisoned=(0.01,), wrong_labels=(0.05,))
     mail = read_index(spamassassin_corpus / "index")[:ATTACKED]
-    rows = {row.attack: row for row in attack(mail, options, BayesOptions(), TokenizerOptions())}
+    found = attack(mail, options, BayesOptions(), TokenizerOptions())
+    rows = {row.attack: row for row in found.rows}
     assert rows["none"].caught >= 95.0
     assert rows["30 best ham words"].caught >= 85.0
     assert rows["1 % poison"].ham_lost <= 1.0
     assert rows["1 % poison"].caught >= 90.0
     assert rows["5 % wrong labels"].spam_called >= 70.0
     assert rows["5 % wrong labels"].ham_called <= 0.5
+    move, *kept = found.kept
+    assert all(row.carried <= move.carried for row in kept)
+    assert all(row.plain <= move.plain for row in kept)
+    assert all(row.most <= move.most for row in kept)

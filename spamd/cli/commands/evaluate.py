@@ -140,7 +140,7 @@ def evaluate(
         typer.Option(
             "--attack",
             help="Learn two thirds, then attack: good words, hidden text, disguised words,"
-            " poisoned and wrong lessons.",
+            " poisoned and wrong lessons, spam that is kept.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -254,7 +254,7 @@ def _settings(
 
 
 def _attacked(wish: Wish, told: "Progress") -> rates.Report:
-    from spamd.evaluation.attack import AttackOptions, attack
+    from spamd.evaluation.attacks.attack import AttackOptions, attack
 
     options = AttackOptions(seed=wish.seeds[0])
     return rates.of_attacks(attack(wish.mail, options, *wish.settings[AS_SET], told))

@@ -8,6 +8,7 @@ found that loses at most half a percent of ham; it stays for all attacks.
     noise    a share of the lessons has the wrong label
     poison   mails of all words of ham, labelled spam, are learned among others, with and without
              the cap of tokens learned of one message
+    kept     the attacker's mail is read and kept (`kept`)
 
 Any `Target` can be attacked; `tests/benchmarks/peers_bogofilter.py` puts bogofilter there.
 
@@ -16,30 +17,26 @@ and others, "Exploiting Machine Learning to Subvert Your Spam Filter" (LEET 2008
 """
 
 import random
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import log
 
 import numpy as np
 
 from spamd.bayes.counts import TAUGHT_TOKENS
 from spamd.bayes.model import CLASSIFIERS, BayesOptions
 from spamd.evaluation import rewrite
+from spamd.evaluation.attacks.kept import KeptAttackRow, kept_attack
+from spamd.evaluation.attacks.target import Lesson, Reader, Spamd, Target
+from spamd.evaluation.attacks.words import Words, other
 from spamd.evaluation.index import LabelledMail, shuffled
 from spamd.evaluation.material import Progress, silent
 from spamd.evaluation.rates import CALLED_SPAM, Flags, cutoff_at
-from spamd.evaluation.target import Lesson, Reader, Spamd, Target
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.sample import Label
 
 HAM_LOSS = 0.005
 """Ham lost at the threshold at which attacks are compared (accuracy.md §5.3)."""
-
-PLAIN_WORD = re.compile(r"[A-Za-z]{3,20}")
-"""Words that every filter takes for words."""
 
 UNCAPPED = 1 << 30
 
@@ -107,36 +104,12 @@ class AttackRow:
         }
 
 
-class Words:
-    """Which words the lessons hold, as an attacker knows who has seen them all."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacked:
+    """What attacks did to the product."""
 
-    def __init__(self, lessons: Sequence[tuple[Sequence[str], Label]]) -> None:
-        self.messages = Counter(label for _, label in lessons)
-        self.counts: dict[Label, Counter[str]] = {label: Counter() for label in Label}
-        for words, label in lessons:
-            self.counts[label].update(word for word in words if PLAIN_WORD.fullmatch(word))
-
-    def frequent(self) -> list[str]:
-        """Return the words that stand in at least one of a hundred ham."""
-        least = max(2, self.messages[Label.HAM] // 100)
-        ham = self.counts[Label.HAM]
-        return sorted(word for word, count in ham.items() if count >= least)
-
-    def best(self, number: int, label: Label = Label.HAM) -> list[str]:
-        """Return the words that speak most clearly for a label."""
-        mine = self.counts[label]
-        return sorted(mine, key=lambda word: (-self._clarity(word, label), word))[:number]
-
-    def dictionary(self) -> list[str]:
-        """Return every word of at least two ham."""
-        return sorted(word for word, count in self.counts[Label.HAM].items() if count >= 2)
-
-    def _clarity(self, word: str, label: Label) -> float:
-        """Return how much more often the word stands in mail of this label, as a logarithm."""
-        other = _other(label)
-        mine = (self.counts[label][word] + 0.5) / (self.messages[label] + 1)
-        theirs = (self.counts[other][word] + 0.5) / (self.messages[other] + 1)
-        return log(mine / theirs)
+    rows: tuple[AttackRow, ...]
+    kept: tuple[KeptAttackRow, ...]
 
 
 def attack(
@@ -145,7 +118,7 @@ def attack(
     bayes: BayesOptions,
     tokenizer: TokenizerOptions,
     progress: Progress = silent,
-) -> tuple[AttackRow, ...]:
+) -> Attacked:
     """Attack the product with these settings.
 
     Raises:
@@ -160,7 +133,10 @@ def attack(
     classifiers = tuple(
         classifier for classifier in CLASSIFIERS if classifier in bayes.fusion.classifiers
     )
-    return assault(mail, options, reader, targets, classifiers, progress)
+    return Attacked(
+        rows=assault(mail, options, reader, targets, classifiers, progress),
+        kept=kept_attack(mail, reader, bayes, options.seed or 0),
+    )
 
 
 def assault(
@@ -273,7 +249,7 @@ def doses_of(
     draw = _draw(options)
     found: list[tuple[str, Sequence[Lesson]]] = []
     for share in options.wrong_labels:
-        noisy = [(raw, _other(label) if draw.random() < share else label) for raw, label in lessons]
+        noisy = [(raw, other(label) if draw.random() < share else label) for raw, label in lessons]
         found.append((f"{100 * share:g} % wrong labels", noisy))
     dictionary = words.dictionary()
     for share in options.poisoned:
@@ -289,10 +265,6 @@ def doses_of(
 
 def _draw(options: AttackOptions) -> random.Random:
     return random.Random(options.seed or 0)  # noqa: S311 — to be repeated, not secret
-
-
-def _other(label: Label) -> Label:
-    return Label.SPAM if label is Label.HAM else Label.HAM
 
 
 def _share(flags: Flags) -> list[float]:

@@ -1,0 +1,1 @@
+"""What attackers do to a filter, and the filters that it is done to."""
