@@ -2,9 +2,9 @@
 # interpreter than python3, TESTS=… chooses tests, PYTEST_FLAGS=-x runs them in one process and stops
 # at the first failure, BENCH=… chooses parts of the benchmarks, FUZZ=… what is fuzzed, for
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
-# WAY=… by which way mail comes in, INDEX=… labelled mail, as spamd evaluate reads it.
+# WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs histories year person listeners check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
+.PHONY: help run test docs histories year person listeners scale check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -19,6 +19,7 @@ SECONDS ?= 600
 SHARE ?= 1
 WAY ?= milter
 INDEX ?=
+PART ?=
 MUTANTS ?=
 COUNT ?=
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
@@ -56,6 +57,9 @@ listeners: $(DEV)  ## try a WAY in (milter, spamc, web, pipe) with real servers 
 person: $(DEV)  ## live with the messages of an INDEX on a Dovecot, beside spamd evaluate --protocol moves
 	@.ci/install-packages tests
 	nice $(BIN)/python -m tests.e2e.person $(INDEX)
+
+scale: $(DEV)  ## what many machines share, at full size: PART (lessons, …) or all parts
+	nice $(BIN)/python -m tests.scale $(PART)
 
 check: $(DEV)  ## formatting, lint, types, layers of imports, dependencies
 	$(BIN)/ruff format --check .

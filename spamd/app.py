@@ -49,6 +49,9 @@ from spamd.store_opening import NoVerdicts, StoreOpening
 if TYPE_CHECKING:
     from spamd.listeners.web.server import HttpListener
 
+REFRESH_PAUSE_S = 0.05
+"""Between two refreshes, however many lessons come: each takes some milliseconds."""
+
 WRITE_SCANS_S = 1.0
 """Between two writes of the scans that were noted: a person can't move a mail much sooner."""
 
@@ -145,7 +148,8 @@ class Application:
         if self._opening.opened is None:
             yield Once(name="opening", work=self._judge_when_open)
         yield LoopLag(self._metrics)
-        yield self._periodic("corpus", settings.database.refresh_s, lambda store: store.refresh())
+        refresh_s = settings.database.refresh_s
+        yield self._periodic("corpus", REFRESH_PAUSE_S, lambda store: store.follow(refresh_s))
         yield self._periodic("scans", WRITE_SCANS_S, lambda store: store.scans.flush())
         yield self._periodic("expiry", EXPIRE_S, self._expire)
         yield Once(name="feedback", work=self._watch_mailboxes)
@@ -261,7 +265,7 @@ class Application:
 
     @asynccontextmanager
     async def _showing_metrics(self) -> AsyncIterator[None]:
-        self._metrics.follow_corpus(self._messages, self._tokens)
+        self._metrics.follow_corpus(self._messages, self._tokens, self._behind)
         async with AsyncExitStack() as stack:
             try:
                 await stack.enter_async_context(self._metrics.served(self._worker))
@@ -279,6 +283,9 @@ class Application:
         if (opened := self._opening.opened) is None:
             return nan
         return len(opened.store.snapshot.model.tokens)
+
+    def _behind(self) -> float:
+        return nan if (opened := self._opening.opened) is None else opened.store.behind_s
 
     def reload(self) -> None:
         """Read certificates and settings again; of these the log and feedback change at once.

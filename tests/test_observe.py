@@ -340,7 +340,7 @@ async def asked(port: int, request: bytes) -> bytes:
 async def test_the_endpoint_shows_the_counters(report: ScanReport) -> None:
     metrics = Metrics(MetricsOptions(listen="127.0.0.1:0"))
     metrics.scanned(report)
-    metrics.follow_corpus(lambda label: {"ham": 7.0, "spam": 3.0}[label], lambda: 99.0)
+    metrics.follow_corpus(lambda label: {"ham": 7.0, "spam": 3.0}[label], lambda: 99.0, lambda: 0.5)
 
     async with metrics.served() as port:
         assert port is not None

@@ -101,6 +101,12 @@ class Metrics:
             registry=self.registry,
         )
         self._tokens = Gauge("spamd_corpus_tokens", "Tokens known.", registry=self.registry)
+        self._behind = Gauge(
+            "spamd_corpus_behind_seconds",
+            "Age of what this worker knows of the corpus: a lesson older than this is in its"
+            " verdicts. Alert above 10: the database is away or overloaded.",
+            registry=self.registry,
+        )
         self._accounts = Gauge(
             "spamd_accounts",
             'Accounts that this worker is to watch: "watching", "lost" or "not yet". One worker'
@@ -156,12 +162,16 @@ class Metrics:
                 self._wrong.labels(name, value).set(share / 100)
 
     def follow_corpus(
-        self, messages: Callable[[Label], float], tokens: Callable[[], float]
+        self,
+        messages: Callable[[Label], float],
+        tokens: Callable[[], float],
+        behind_s: Callable[[], float],
     ) -> None:
-        """Show the size of the corpus, asked for at each reading of the endpoint."""
+        """Show size and age of the corpus, asked for at each reading of the endpoint."""
         for label in Label:
             self._corpus.labels(label).set_function(partial(messages, label))
         self._tokens.set_function(tokens)
+        self._behind.set_function(behind_s)
 
     @asynccontextmanager
     async def served(self, worker: int = 0) -> AsyncIterator[int | None]:

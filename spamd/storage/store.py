@@ -11,6 +11,7 @@ await store.close()
 from asyncio import wrap_future
 from contextlib import suppress
 from datetime import datetime
+from math import nan
 from typing import Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from spamd.ports import Clock
 from spamd.sample import FactSchema
 from spamd.storage.corpus import corpus_tables, journal
 from spamd.storage.corpus.held_lessons import SqlHeldLessons
+from spamd.storage.corpus.news import News
 from spamd.storage.corpus.snapshot import Snapshot
 from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_model
@@ -55,8 +57,10 @@ class Store:
         self.held = SqlHeldLessons(database)
         self.accounts = SqlAccounts(database)
         self.leases = SqlLeases(database, clock)
+        self.news = News(database)
         self._cache = ModelCache(schema, bayes)
         self._clock = clock
+        self._newest_at: float | None = None
 
     @classmethod
     async def open(
@@ -93,7 +97,20 @@ class Store:
 
     async def refresh(self) -> bool:
         """Bring the snapshot to the database's revision; return whether anything changed."""
-        return await self.snapshot.refresh(self.database)
+        asked_at = self._clock.monotonic()
+        changed = await self.snapshot.refresh(self.database)
+        self._newest_at = asked_at
+        return changed
+
+    async def follow(self, within_s: float) -> None:
+        """Refresh once there is news of other processes' lessons, or after some seconds."""
+        await self.news.wait(within_s)
+        await self.refresh()
+
+    @property
+    def behind_s(self) -> float:
+        """Return since when at most the snapshot may lack a lesson; NaN: it was never read."""
+        return nan if self._newest_at is None else self._clock.monotonic() - self._newest_at
 
     def unit_of_work(self) -> SqlUnitOfWork:
         """Return a new transaction on what was taught."""
@@ -147,6 +164,7 @@ class Store:
 
     async def close(self) -> None:
         """Close all connections; scans that were not flushed are lost."""
+        await self.news.close()
         await self.database.close()
 
 

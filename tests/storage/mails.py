@@ -151,7 +151,8 @@ async def weights(database: Database) -> tuple[NDArray[np.float64], NDArray[np.f
     """Return the fusion's weights as they are stored, and as the journal alone makes them."""
     async with database.reading() as connection:
         stored = await corpus_tables.fusion(connection)
-        told = fit(await journal.history(connection, 3000), FusionOptions())
+        history, _ = await journal.history(connection, 3000)
+        told = fit(history, FusionOptions())
     return stored.values, told.values
 
 

@@ -18,6 +18,7 @@ from spamd.sample import FactSchema
 from spamd.storage import tables
 from spamd.storage.corpus.codec import add_gram_changes, decode_floats, encode_floats
 from spamd.storage.corpus.corpus_version import CorpusVersion
+from spamd.storage.corpus.news import announce
 from spamd.storage.engine import put, upsert
 
 GRAMS_EVERY = 64
@@ -53,7 +54,7 @@ async def version(connection: AsyncConnection, *, lock: bool) -> CorpusVersion:
 
 
 async def add_totals(connection: AsyncConnection, before: Totals, after: Totals) -> None:
-    """Add the difference of two totals, and one to the revision."""
+    """Add the difference of two totals, and one to the revision; tell who listens."""
     row = tables.corpus.c
     await connection.execute(
         update(tables.corpus).values(
@@ -66,6 +67,7 @@ async def add_totals(connection: AsyncConnection, before: Totals, after: Totals)
             revision=row.revision + 1,
         )
     )
+    await announce(connection)
 
 
 async def facts(connection: AsyncConnection, schema: FactSchema) -> FactCounts:

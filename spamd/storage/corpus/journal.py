@@ -144,23 +144,52 @@ async def walk(
         yield whole
 
 
-async def history(connection: AsyncConnection, window: int) -> ScoreHistory:
-    """Return the scores of the last lessons, from which the fusion is fitted."""
-    statement = (
-        select(lesson.c.digest, lesson.c.label, lesson.c.scores)
-        .order_by(lesson.c.id.desc())
-        .limit(window)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredLesson:
+    """One row of the journal as far as the fusion looks at it."""
+
+    id: int
+    digest: bytes
+    label: str
+    scores: bytes
+
+    def append_to(self, history: ScoreHistory) -> None:
+        """Add it as the newest."""
+        history.append(self.digest, Label(self.label), np.frombuffer(self.scores, "<f8"))
+
+
+SCORED = (lesson.c.id, lesson.c.digest, lesson.c.label, lesson.c.scores)
+
+
+async def history(
+    connection: AsyncConnection, window: int
+) -> tuple[ScoreHistory, ScoredLesson | None]:
+    """Return the scores of the last lessons, from which the fusion is fitted, and the newest."""
+    statement = select(*SCORED).order_by(lesson.c.id.desc()).limit(window)
+    rows = _scored((await connection.execute(statement)).all())
     scores = ScoreHistory(window)
-    for row in reversed((await connection.execute(statement)).all()):
-        scores.append(row.digest, Label(row.label), np.frombuffer(row.scores, "<f8"))
-    return scores
+    for row in reversed(rows):
+        row.append_to(scores)
+    return scores, rows[0] if rows else None
 
 
-async def add(connection: AsyncConnection, learned: Sequence[Lesson]) -> None:
-    """Write new lessons at the end of the journal."""
+async def scored(connection: AsyncConnection, start: int) -> list[ScoredLesson]:
+    """Return the lessons from this number on, in the order of learning."""
+    statement = select(*SCORED).where(lesson.c.id >= start).order_by(lesson.c.id)
+    return _scored((await connection.execute(statement)).all())
+
+
+def _scored(rows: Sequence[JournalRow]) -> list[ScoredLesson]:
+    return [
+        ScoredLesson(id=row.id, digest=row.digest, label=row.label, scores=row.scores)
+        for row in rows
+    ]
+
+
+async def add(connection: AsyncConnection, learned: Sequence[Lesson]) -> ScoredLesson | None:
+    """Write new lessons at the end of the journal; return the last."""
     if not learned:
-        return
+        return None
     last = (await connection.execute(select(func.coalesce(func.max(lesson.c.id), 0)))).scalar_one()
     await connection.execute(
         insert(lesson), [_row(number, each) for number, each in enumerate(learned, start=last + 1)]
@@ -171,6 +200,12 @@ async def add(connection: AsyncConnection, learned: Sequence[Lesson]) -> None:
             {"lesson": number, "content": content(each)}
             for number, each in enumerate(learned, start=last + 1)
         ],
+    )
+    return ScoredLesson(
+        id=last + len(learned),
+        digest=learned[-1].digest,
+        label=learned[-1].label.value,
+        scores=encode_floats(learned[-1].effect.scores),
     )
 
 

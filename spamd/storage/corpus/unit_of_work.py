@@ -8,8 +8,8 @@ the words at hand; `commit` writes the differences between it and what was there
 Reading less is what makes it quick. The counts of the words come from this process' snapshot when
 it stands at the current revision, or once so many were asked for that loading everything costs no
 more than looking them up did; else they are looked up. Facts, gram table, fusion and the scores of
-the last lessons are kept from one unit of work to the next, as long as nobody else wrote in
-between.
+the last lessons are kept from one unit of work to the next, and of what others wrote in between
+only the news are read (`kept_parts`).
 """
 
 import asyncio
@@ -35,6 +35,7 @@ from spamd.storage.corpus import corpus_tables, held_lessons, imported_counts, j
 from spamd.storage.corpus.codec import encode_gram_changes, encode_ids
 from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.corpus.imported_counts import ImportedCounts
+from spamd.storage.corpus.kept_parts import Kept, caught_up
 from spamd.storage.corpus.snapshot import Snapshot, Update
 from spamd.storage.engine import Database
 from spamd.storage.times import to_number
@@ -48,17 +49,6 @@ GROWTH_COST = 40
 
 HOUR = 3_600_000_000
 """Microseconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Kept:
-    """All of a model but its tokens, as of `at` (generation, revision)."""
-
-    at: tuple[int, int]
-    facts: FactCounts
-    grams: NDArray[np.int32]
-    history: ScoreHistory
-    fusion: FusionWeights
 
 
 class ModelCache:
@@ -141,10 +131,12 @@ class SqlUnitOfWork:
     async def commit(self, learned: Sequence[Lesson], taken_back: Sequence[Lesson]) -> None:
         model, connection = self._model, self._connection
         await journal.remove(connection, [lesson.digest for lesson in taken_back])
-        await journal.add(connection, learned)
+        self._newest = await journal.add(connection, learned)
+        self._lessons += len(learned) - len(taken_back)
         if taken_back:
             # The fusion looks back on a window of lessons; with some gone older ones come into it.
-            model.history = await journal.history(connection, model.history.window)
+            window = model.history.window
+            model.history, self._newest = await journal.history(connection, window)
         # Whatever led here, the fusion is that of the journal, as after an export and an import.
         model.refit()
         steps = [(each.sample.grams, each.effect.gram_step) for each in learned]
@@ -189,6 +181,8 @@ class SqlUnitOfWork:
             grams=model.grams,
             history=model.history,
             fusion=model.fusion,
+            lessons=self._lessons,
+            newest=self._newest,
         )
         await self._cache.snapshot.adopt(
             Update(
@@ -213,17 +207,11 @@ class SqlUnitOfWork:
         return TokenTable(ids, known.counts(known.find(ids)))
 
     async def _kept(self) -> Kept:
-        cache, connection, at = self._cache, self._connection, self._version.at
+        cache, window = self._cache, self._cache.options.fusion.window
         kept, cache.kept = cache.kept, None
-        if kept and kept.at == at:
-            return kept
-        return Kept(
-            at=at,
-            facts=await corpus_tables.facts(connection, cache.schema),
-            grams=await corpus_tables.grams(connection),
-            history=await journal.history(connection, cache.options.fusion.window),
-            fusion=await corpus_tables.fusion(connection),
-        )
+        kept = await caught_up(self._connection, kept, self._version, cache.schema, window)
+        self._lessons, self._newest = kept.lessons, kept.newest
+        return kept
 
     async def _write_tokens(self, cells: NDArray[np.int32], touched: NDArray[np.bool_]) -> None:
         ids = self._model.tokens.ids

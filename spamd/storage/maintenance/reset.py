@@ -11,6 +11,7 @@ from sqlalchemy import delete, update
 
 from spamd.ports import Clock
 from spamd.storage.corpus import corpus_tables
+from spamd.storage.corpus.news import announce
 from spamd.storage.engine import Database
 from spamd.storage.maintenance.export import export_file
 from spamd.storage.tables import change, corpus, fact, fusion, grams, lesson, sample, tally, token
@@ -48,4 +49,5 @@ async def reset(database: Database, clock: Clock, folder: Path) -> Path:
                 generation=secrets.randbits(62),
             )
         )
+        await announce(connection)
     return copy

@@ -1,0 +1,66 @@
+"""What is too long for every run of the tests: `make scale PART=…`, or all parts.
+
+lessons [N]    N lessons (20,000) from three daemons at once come to what one process learns
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from spamd.message.facts import SCHEMA
+from spamd.message.features import extract
+from spamd.storage.engine import Database
+from spamd.storage.maintenance.verify import verify
+from spamd.storage.migrate import upgrade
+from spamd.storage.options import DatabaseOptions
+from tests.scale.site import lesson, site, teach_from_all
+from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts
+
+BATCH = 500
+
+
+def lessons(number: int = 20_000) -> None:
+    """Teach from all at once, then in one process, and compare."""
+    with site(3) as (server, members), tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        teach_from_all(members, range(number))
+        took = time.monotonic() - began
+        print(f"{number:,} lessons from three daemons: {took:.0f} s, {number / took:.0f} a second")
+        asyncio.run(_same(server.url("spamd"), Path(folder), number))
+
+
+async def _same(url: str, folder: Path, number: int) -> None:
+    taught = Database(DatabaseOptions(url=url))
+    alone = Database(DatabaseOptions(url=f"sqlite:///{folder}/alone.db"))
+    await upgrade(alone)
+    process = TeachingProcess(alone, FixedClock())
+    for start in range(0, number, BATCH):
+        some = [lesson(each) for each in range(start, min(number, start + BATCH))]
+        for label, name in ((SPAM, "spam"), (HAM, "ham")):
+            await process.train(label, *(extract(mail) for kind, mail in some if kind == name))
+    findings = await verify(taught, SCHEMA)
+    same = await counts(taught) == await counts(alone)
+    print(f"{findings.lessons:,} lessons, {findings.tokens:,} tokens; by replay: {findings.faults}")
+    print(f"counts and totals equal those of one process: {same}")
+    await taught.close()
+    await alone.close()
+    if not same or findings.faults or findings.lessons != number:
+        raise SystemExit(1)
+
+
+PARTS: dict[str, Callable[..., None]] = {"lessons": lessons}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the named part, or all."""
+    name, *numbers = arguments or [""]
+    for each in [name] if name else PARTS:
+        print(f"-- {each}", flush=True)
+        PARTS[each](*map(int, numbers))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
