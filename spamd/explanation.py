@@ -1,4 +1,7 @@
-"""An explanation in the words that a person reads: lines and tables, and both as plain text.
+"""An explanation in the words that a person reads: sentences, lines, tables, and all as plain text.
+
+Three sentences come first, for somebody who knows no statistics: what the mail is, what spoke for
+and against that, what would change it. Then the words that moved the verdict most.
 
 `spamd explain` prints it with colours and bars, REPORT of the SPAMC protocol gives the plain text:
 the words are the same. A text is bounded, whatever the mail holds.
@@ -11,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from spamd.bayes.counts import Totals
+from spamd.bayes.decision import Action, Verdict
 from spamd.bayes.evidence import ClassifierEvidence, Explanation
 from spamd.message.features import Features
 from spamd.sample import Kind
@@ -50,6 +54,9 @@ FLIP_WORDS = 12
 
 TRICK_WORDS = 20
 """Words named for each kind of disguise; JSON has all."""
+
+SPOKE = 4
+"""Words named for each side in the sentence on what spoke."""
 
 WORD = 44
 """Columns of a word; longer ones are cut."""
@@ -112,6 +119,69 @@ class Table:
     bars: tuple[float | None, ...]
 
 
+def sentences(found: Explanation, mail: Features) -> tuple[str, str, str]:
+    """Return what a mail is, what spoke for and against that, and what would change it."""
+    return _what(found), _why(found, mail.texts), flip_sentence(found, mail.texts)
+
+
+def word_table(found: Explanation, texts: Sequence[str]) -> Table:
+    """Return the words that moved the verdict most, through all classifiers together."""
+    totals = found.totals
+    return Table(
+        title="The words that moved the verdict most (log-odds, + is spam)",
+        columns=("word", "in spam", "in ham", "adds"),
+        left=1,
+        rows=tuple(
+            (
+                _word(texts[word.index]),
+                _share(word.spam, totals.spam),
+                _share(word.ham, totals.ham),
+                f"{word.effect:+.2f}",
+            )
+            for word in found.words
+        ),
+        bars=tuple(word.effect for word in found.words),
+    )
+
+
+def _what(found: Explanation) -> str:
+    decision = found.decision
+    sure = f"the probability of spam is {percentage(decision.probability)}"
+    match decision.verdict:
+        case Verdict.SPAM:
+            done = "is refused" if decision.action is Action.REJECT else "is marked as spam"
+            return f"This is spam: {sure}, and it {done}."
+        case Verdict.HAM:
+            return f"This is no spam: {sure}, and it is delivered as it is."
+        case _ if decision.reason.startswith("probability"):
+            return f"It is not clear whether this is spam: {sure}, and it is delivered as it is."
+        case _:
+            return f"There is no verdict yet ({decision.reason}); as far as that goes, {sure}."
+
+
+def _why(found: Explanation, texts: Sequence[str]) -> str:
+    spam = [_word(texts[each.index]) for each in found.words if each.effect > 0][:SPOKE]
+    ham = [_word(texts[each.index]) for each in found.words if each.effect < 0][:SPOKE]
+    if not spam and not ham:
+        return "No word of it says anything: none was learned, or all as often in spam as in ham."
+    for_spam = f"for spam above all {_listed(spam)}" if spam else "no word for spam"
+    for_ham = f"for ham {_listed(ham)}" if ham else "no word for ham"
+    return f"What spoke: {for_spam}; {for_ham}."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in words)
+
+
+def percentage(probability: float) -> str:
+    """Return a probability as people read it; never 0 or 100 %, as nothing is certain."""
+    if probability < 0.001:
+        return "below 0.1 %"
+    if probability > 0.999:
+        return "above 99.9 %"
+    return f"{100 * probability:.1f} %"
+
+
 def facts_of(found: Explanation, mail: Features) -> list[str]:
     """Return the lines below the verdict: why, what is known of the mail, and its tricks."""
     known, tokens = found.evidence.known, counted(len(mail.texts), "token")
@@ -123,8 +193,12 @@ def facts_of(found: Explanation, mail: Features) -> list[str]:
     ]
 
 
-def tables(found: Explanation, mail: Features) -> Iterator[Table]:
-    """Yield what each classifier says, then the clues of each."""
+def tables(found: Explanation, mail: Features, *, everything: bool) -> Iterator[Table]:
+    """Yield the words that moved the verdict; and everything: each classifier and its clues."""
+    if found.words:
+        yield word_table(found, mail.texts)
+    if not everything:
+        return
     yield _classifiers(found)
     for classifier in found.classifiers:
         if classifier.clues:
@@ -138,22 +212,22 @@ def flip_sentence(found: Explanation, texts: Sequence[str]) -> str:
     verdict, flip = found.decision.verdict, found.flip
     if flip is None:
         return (
-            "No small set of tokens decides this: without the strongest ones it would still be"
+            "No small set of words decides this: without the strongest ones it would still be"
             f" {verdict}."
         )
     named = [_word(texts[index]) for index in flip.without[:FLIP_WORDS]]
     more = len(flip.without) - len(named)
     words = ", ".join(named) + (f" and {more} more" if more else "")
-    clues = "this token" if len(flip.without) == 1 else f"these {len(flip.without)} tokens"
+    clues = "this word" if len(flip.without) == 1 else f"these {len(flip.without)} words"
     return f"Without {clues} it would be {flip.verdict} ({flip.probability:.4f}): {words}"
 
 
 def as_text(found: Explanation, mail: Features) -> str:
     """Return all of it as plain text of at most `TEXT_BYTES` bytes of UTF-8."""
-    lines = [f"{found.decision.verdict}  {found.decision.probability:.4f}", *facts_of(found, mail)]
-    for table in tables(found, mail):
+    verdict = f"{found.decision.verdict}  {found.decision.probability:.4f}"
+    lines = [verdict, *sentences(found, mail), "", *facts_of(found, mail)]
+    for table in tables(found, mail, everything=True):
         lines += ["", table.title, *_plain(table)]
-    lines += ["", flip_sentence(found, mail.texts)]
     return _bounded("".join(f"{line}\n" for line in lines))
 
 

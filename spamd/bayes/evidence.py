@@ -67,6 +67,16 @@ class ClassifierEvidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WordEffect:
+    """One token, and what it adds to the fused log-odds through all classifiers together."""
+
+    index: int
+    spam: int
+    ham: int
+    effect: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
     """The verdict without some clues: the fewest that suffice when the strongest go first."""
 
@@ -80,6 +90,7 @@ class Explanation:
     """Everything that can be said about one verdict; `flip` is None when no few clues decide it.
 
     prior   what the share of spam that arrives adds to the log-odds (`decision.prior_spam`)
+    words   the tokens that moved the verdict most, the strongest first
     """
 
     evidence: Evidence
@@ -88,6 +99,7 @@ class Explanation:
     bias: float
     prior: float
     classifiers: tuple[ClassifierEvidence, ...]
+    words: tuple[WordEffect, ...]
     flip: Flip | None
 
 
@@ -120,6 +132,7 @@ def explain(model: Model, sample: Sample, limit: int = 15) -> Explanation:
         bias=float(model.fusion.values[0]),
         prior=shift(model.totals, model.options.decision.prior_spam),
         classifiers=classifiers,
+        words=_words(model, counts, evidence, parts, limit),
         flip=_flip(model, sample, evidence, parts, decision),
     )
 
@@ -155,6 +168,39 @@ def _contributions(name: str, model: Model, sample: Sample, counts: TokenCounts)
         case _:
             pass
     return parts
+
+
+def _words(
+    model: Model,
+    counts: TokenCounts,
+    evidence: Evidence,
+    parts: Mapping[str, Floats],
+    limit: int,
+) -> tuple[WordEffect, ...]:
+    """Share out what each classifier adds to the verdict among its tokens.
+
+    A classifier adds w·tanh(s/scale) for its score s, so each unit of s adds w·tanh(s/scale)/s.
+    Where its tokens do not add up to s (Fisher's tail), they share it out all the same.
+    """
+    effect = np.zeros(len(counts.spam))
+    for place, name in enumerate(CLASSIFIERS):
+        if name in parts:
+            score, total = evidence.scores[place], abs(parts[name].sum())
+            weight, scale = model.fusion.values[1 + place], SCALES[place]
+            slope = np.tanh(score / scale) / score if abs(score) > 1e-9 else 1 / scale
+            slope *= min(1.0, abs(score) / total) if total else 0.0
+            effect += weight * slope * parts[name]
+    strongest = np.argsort(-np.abs(effect), kind="stable")[:limit]
+    return tuple(
+        WordEffect(
+            index=int(index),
+            spam=int(counts.spam[index]),
+            ham=int(counts.ham[index]),
+            effect=float(effect[index]),
+        )
+        for index in strongest
+        if effect[index]
+    )
 
 
 def _probability(name: str, model: Model, counts: TokenCounts, parts: Floats) -> Floats:

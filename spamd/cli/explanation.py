@@ -28,6 +28,7 @@ def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
         "verdict": str(found.decision.verdict),
         "probability": found.decision.probability,
         "log_odds": found.evidence.log_odds + found.prior,
+        "sentences": list(explanation.sentences(found, mail)),
         "action": str(found.decision.action),
         "reason": found.decision.reason,
         "tokens": len(texts),
@@ -40,6 +41,15 @@ def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
         },
         "bias": found.bias,
         "prior": found.prior,
+        "words": [
+            {
+                "token": texts[word.index],
+                "spam": word.spam,
+                "ham": word.ham,
+                "effect": word.effect,
+            }
+            for word in found.words
+        ],
         "classifiers": [_classifier_json(classifier, texts) for classifier in found.classifiers],
         "flip": flip
         and {
@@ -72,8 +82,8 @@ def _classifier_json(classifier: "ClassifierEvidence", texts: Sequence[str]) -> 
     }
 
 
-def show(name: str, found: "Explanation", mail: "Features") -> None:
-    """Print verdict, tricks, classifiers, clues of each, and what would flip the verdict."""
+def show(name: str, found: "Explanation", mail: "Features", *, everything: bool = False) -> None:
+    """Print the verdict, what it is, why, and the words that moved it; or everything."""
     from rich.text import Text
 
     verdict = found.decision.verdict
@@ -84,12 +94,13 @@ def show(name: str, found: "Explanation", mail: "Features") -> None:
         ),
         soft_wrap=True,
     )
+    for text in explanation.sentences(found, mail):
+        line(text)
+    line()
     for text in explanation.facts_of(found, mail):
         line(text)
-    for table in explanation.tables(found, mail):
+    for table in explanation.tables(found, mail, everything=everything):
         _show(table)
-    line()
-    line(explanation.flip_sentence(found, mail.texts))
 
 
 def _show(table: explanation.Table) -> None:

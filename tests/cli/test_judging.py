@@ -67,7 +67,7 @@ def test_the_probability_is_that_which_the_verdict_rests_on(taught: Spamd) -> No
     rare = ("--set", "decision.prior_spam=0.0001")
     scanned = taught(*rare, "scan", "spam/11.eml", "--json").json
     explained = taught(*rare, "explain", "spam/11.eml", "--json").json
-    shown = taught(*rare, "explain", "spam/11.eml").out
+    shown = taught(*rare, "explain", "spam/11.eml", "--all").out
 
     assert scanned["reason"].startswith(f"probability {scanned['probability']:.4f}, ")
     assert explained["probability"] == scanned["probability"]
@@ -114,12 +114,13 @@ def test_a_name_that_is_not_utf_8_is_printed(taught: Spamd, home: Path) -> None:
 def test_explain_shows_classifiers_tokens_counts_and_what_would_flip_the_verdict(
     taught: Spamd,
 ) -> None:
-    ran = taught("explain", "spam/11.eml", "--clues", "30")
+    ran = taught("explain", "spam/11.eml", "--clues", "30", "--all")
 
     assert ran.code == 0
-    assert re.match(r"spam  [01]\.\d{4}  spam/11.eml\n", ran.out)
+    assert re.match(r"spam  [01]\.\d{4}  spam/11.eml\nThis is spam: the probability", ran.out)
     for expected in (
         "are known from 10 spam and 10 ham",
+        "The words that moved the verdict most",
         "What each classifier says",
         "Graham: the strongest tokens",
         "lottery",
@@ -166,7 +167,7 @@ def tricky(home: Path) -> str:
 
 
 def test_explain_shows_the_readers_words_and_the_tricks(taught: Spamd, tricky: str) -> None:
-    said = taught("explain", tricky, "--clues", "30").out
+    said = taught("explain", tricky, "--clues", "30", "--all").out
 
     for trick in (
         "text that the reader is not shown",

@@ -103,7 +103,7 @@ def test_the_commands_of_the_tutorial_lead_to_a_tagged_mail(tmp_path: Path, port
     assert "X-Spam-Status: Yes" in later
     assert "X-Spam-Flag: YES" in later
     assert re.search(r"^spam  [01]\.\d{4}  var/try/again.eml$", later, re.MULTILINE)
-    assert "Without" in later or "No small set of tokens" in later
+    assert "Without" in later or "No small set of words" in later
     assert "1 lesson taken back" in later
 
 

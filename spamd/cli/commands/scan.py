@@ -162,22 +162,31 @@ def explain(
         list[str],
         typer.Argument(metavar="PATH|ID", help="Mail, or the X-Spam-Id of one; - is stdin."),
     ],
-    clues: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Tokens shown for each classifier.")
-    ] = 8,
+    clues: Annotated[int, typer.Option(metavar="N", min=1, help="Words shown in each table.")] = 8,
     *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what each classifier says, and its words.")
+    ] = False,
     as_json: JsonLinesOption = False,
 ) -> int:
-    """Explain a verdict by its tokens, and say what would change it.
+    """Explain a verdict by its words, and say what would change it.
+
+    First in three sentences, then by the words that moved the verdict most.
 
     A message given by its X-Spam-Id is explained as it was scanned, for database.scans_days days
     after the scan; the counts are those of now.
     """
     refuse_terminal(context, names)
-    return awaited(_explain(session(context), targets(names), clues=clues, as_json=as_json))
+    return awaited(
+        _explain(
+            session(context), targets(names), clues=clues, everything=everything, as_json=as_json
+        )
+    )
 
 
-async def _explain(here: Session, wanted: Targets, *, clues: int, as_json: bool) -> int:
+async def _explain(
+    here: Session, wanted: Targets, *, clues: int, everything: bool, as_json: bool
+) -> int:
     from spamd.bayes.evidence import explain as explained
     from spamd.cli import explanation
     from spamd.cli.mail.extraction import extracted
@@ -200,7 +209,7 @@ async def _explain(here: Session, wanted: Targets, *, clues: int, as_json: bool)
             else:
                 if done:
                     line()
-                explanation.show(name, result, mail)
+                explanation.show(name, result, mail, everything=everything)
             done += 1
     if failed and not done:
         raise SpamdError("nothing could be explained")
