@@ -34,6 +34,7 @@ from spamd.network.shared import Shared
 from spamd.network.sockets import unbound
 from spamd.observe.error_rates import error_rates, span
 from spamd.observe.lag import LoopLag
+from spamd.observe.log import queue_id
 from spamd.observe.metrics import Metrics
 from spamd.relay.listener import Relay
 from spamd.relay.options import OnOverload
@@ -258,6 +259,9 @@ class Application:
         teacher = resources.teacher(opened.store, settings, self.observer)
         extract = resources.extract(settings)
         trainer = resources.trainer(opened.store, settings, self.observer)
+        self._shared.answered = lambda report, listener, reply: scans.answered(
+            report, listener, queue_id(reply) or ""
+        )
         self._shared.judge_by(inspector, MessageTeacher(scans, teacher, trainer, extract))
         self._relay.reports_to(
             ReportAddress(settings.feedback, scans, teacher, extract, settings.tokenizer.limits)

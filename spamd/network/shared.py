@@ -1,6 +1,7 @@
 """What all listeners of a process share: who judges, whom to tell, what clients may use up."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from spamd.network.connection_limiter import ConnectionLimiter, ConnectionLimits
@@ -39,9 +40,15 @@ class SharedOptions(ConnectionLimits, JudgeOptions, Protocol):
     def drain_s(self) -> float: ...  # noqa: D102
 
 
+Answered = Callable[[ScanReport, str, bytes], None]
+
+
 @dataclass(slots=True, kw_only=True)
 class Shared:
-    """What all listeners share; `teacher` is another one once the database is open."""
+    """What all listeners share; `teacher` is another one once the database is open.
+
+    answered   notes by which listener a message came, and the reply that it got
+    """
 
     options: SharedOptions
     judge: Judge
@@ -52,6 +59,7 @@ class Shared:
     limiter: ConnectionLimiter
     deadline_timer: DeadlineTimer
     fair_queue: FairQueue
+    answered: Answered = field(default=lambda *_: None)
 
     @classmethod
     def of(
@@ -86,6 +94,7 @@ class Shared:
         """Tell the observer of a message; its fault must not cost the client its reply."""
         try:
             self.observer.scanned(report, listener=listener, reply=reply, recipients=recipients)
+            self.answered(report, listener, reply)
         except Exception as error:  # noqa: BLE001 - the message is answered, nothing may change that
             self.observer.failed("observer.failed", error)
 

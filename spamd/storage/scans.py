@@ -1,19 +1,21 @@
 """What was said about mails, kept for some days: the ports `ScanLog` and `History`.
 
 A scan is noted in memory and written by `flush` (the daemon does so every second), so that neither
-a slow nor an absent database delays a mail. What waits is bounded: the oldest notes are dropped
+a slow nor an absent database delays a mail; so are the answer that it got, and how many mails there
+were in an hour. What waits is bounded: the oldest notes are dropped
 first. A person then finds a mail that was judged but is not known here, and it is taught from the
 copy in the folder instead.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, select
+from sqlalchemy import ColumnElement, Row, bindparam, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.ports import Known
@@ -23,7 +25,7 @@ from spamd.report import ScanReport
 from spamd.sample import Label
 from spamd.storage.corpus.codec import decode_features, encode_features
 from spamd.storage.engine import Database, chunks, upsert
-from spamd.storage.tables import lesson, scan
+from spamd.storage.tables import lesson, mail_hour, scan, storable
 from spamd.storage.times import from_number, to_number
 
 WAITING = 2_000
@@ -33,6 +35,10 @@ YIELD_EVERY = 8
 """Scans packed before mail that waits gets a turn: about 3 ms."""
 
 
+MailHour = tuple[int, str, str, str]
+"""When an hour began, listener, verdict, action: what mails are counted by."""
+
+
 class Scans:
     """Scans of the last days."""
 
@@ -40,11 +46,20 @@ class Scans:
         self._database = database
         self._clock = clock
         self._waiting: deque[tuple[ScanReport, datetime]] = deque(maxlen=WAITING)
+        self._answers: dict[str, tuple[str, str]] = {}
+        self._hours: Counter[MailHour] = Counter()
 
     def record(self, report: ScanReport) -> None:
         """Keep a report for some days; never blocks, never fails."""
         if report.features is not None:
             self._waiting.append((report, self._clock.now()))
+
+    def answered(self, report: ScanReport, listener: str, queue_id: str) -> None:
+        """Note by which listener a message came and the next hop's id of it; count it."""
+        hour = self._clock.now().replace(minute=0, second=0, microsecond=0)
+        self._hours[to_number(hour), listener, report.verdict.value, report.action.value] += 1
+        if report.features is not None and len(self._answers) < WAITING:
+            self._answers[report.id] = (listener, queue_id)
 
     @property
     def waiting(self) -> int:
@@ -58,21 +73,28 @@ class Scans:
             StorageUnavailable: they go on waiting.
         """
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        if not batch:
+        answers, self._answers = self._answers, {}
+        hours, self._hours = self._hours, Counter()
+        if not (batch or answers or hours):
             return 0
         rows = []
         try:
             for number, (report, time) in enumerate(batch, start=1):
                 if report.features is not None:
-                    rows.append(_row(report, report.features, time))
+                    answer = answers.get(report.id, ("", ""))
+                    rows.append(_row(report, report.features, time, answer))
                 if number % YIELD_EVERY == 0:
                     await asyncio.sleep(0)
+            there = {row["id"] for row in rows}
+            late = {name: answer for name, answer in answers.items() if name not in there}
             async with self._database.writing() as connection:
-                await connection.execute(upsert(connection)(scan).on_conflict_do_nothing(), rows)
+                await _write(connection, rows, late, hours)
         except BaseException:
             # Newer ones may have come meanwhile; if there is no room for all, the oldest go.
             room = WAITING - len(self._waiting)
             self._waiting.extendleft(reversed(batch[len(batch) - min(room, len(batch)) :]))
+            self._answers = answers | self._answers
+            self._hours += hours
             raise
         return len(rows)
 
@@ -130,7 +152,39 @@ class Scans:
         return rows
 
 
-def _row(report: ScanReport, features: Features, time: datetime) -> dict[str, object]:
+async def _write(
+    connection: AsyncConnection,
+    rows: Sequence[Mapping[str, object]],
+    late: Mapping[str, tuple[str, str]],
+    hours: Mapping[MailHour, int],
+) -> None:
+    """Write scans, the answers to scans that were written before, and the counts of hours."""
+    insert = upsert(connection)
+    if rows:
+        await connection.execute(insert(scan).on_conflict_do_nothing(), rows)
+    if late:
+        of_late = scan.update().where(scan.c.id == bindparam("name"))
+        await connection.execute(
+            of_late.values(listener=bindparam("way"), queue_id=bindparam("queue")),
+            [{"name": name, "way": way, "queue": queue} for name, (way, queue) in late.items()],
+        )
+    if hours:
+        fresh = insert(mail_hour)
+        await connection.execute(
+            fresh.on_conflict_do_update(
+                index_elements=list(mail_hour.primary_key.columns),
+                set_={"mails": mail_hour.c.mails + fresh.excluded.mails},
+            ),
+            [
+                {"hour": hour, "listener": way, "verdict": verdict, "action": action, "mails": n}
+                for (hour, way, verdict, action), n in sorted(hours.items())
+            ],
+        )
+
+
+def _row(
+    report: ScanReport, features: Features, time: datetime, answer: tuple[str, str]
+) -> dict[str, object]:
     return {
         "id": report.id,
         "digest": report.digest,
@@ -139,6 +193,8 @@ def _row(report: ScanReport, features: Features, time: datetime) -> dict[str, ob
         "action": report.action.value,
         "probability": report.probability,
         "content": encode_features(features),
+        "listener": answer[0],
+        "queue_id": storable(answer[1]),
     }
 
 

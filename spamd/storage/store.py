@@ -5,6 +5,7 @@ store.unit_of_work             for `training.Trainer`
 store.snapshot.model           for `scanning.Scanner`, after `await store.refresh()`
 store.scans                    ScanLog and History
 store.mailboxes, store.kept, store.accounts, store.held, store.leases
+store.records, store.sessions  what the page and the API show, and who looks
 await store.close()
 """
 
@@ -35,6 +36,8 @@ from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.outcomes import Outcomes, outcomes
+from spamd.storage.records.records import SqlRecords
+from spamd.storage.records.sessions import SqlSessions
 from spamd.storage.scans import Scans
 from spamd.storage.tables import corpus
 from spamd.storage.watched_accounts import SqlAccounts
@@ -58,6 +61,8 @@ class Store:
         self.accounts = SqlAccounts(database)
         self.leases = SqlLeases(database, clock)
         self.news = News(database)
+        self.records = SqlRecords(database)
+        self.sessions = SqlSessions(database)
         self._cache = ModelCache(schema, bayes)
         self._clock = clock
         self._newest_at: float | None = None

@@ -6,6 +6,8 @@
     fact, grams, fusion  what follows from journal and imported counts; `verify` recomputes it
     change               what each revision touched, so that readers fetch only that
     scan                 what was said about a mail, kept for some days
+    mail_hour            how many mails were answered in an hour, by listener, verdict and action
+    session, trial       who is logged in at the page, and the last evaluation it ran
     account, cursor,
     sighting, kept,
     parked, held, lease  what feedback remembers
@@ -25,6 +27,7 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -133,6 +136,7 @@ lesson = Table(
     Column("gram_step", Integer, nullable=False),
     Column("scores", LargeBinary, nullable=False),
     CheckConstraint("label IN ('ham', 'spam')", name="label"),
+    Index("ix_lesson_source", "source", "label", "probability_before"),
 )
 """One row for each mail in force, in the order of learning."""
 
@@ -194,13 +198,53 @@ scan = Table(
     metadata,
     Column("id", OutsideText, primary_key=True),
     Column("digest", LargeBinary, nullable=False, index=True),
-    Column("time", BigInteger, nullable=False, index=True),
+    _number("time"),
     _text("verdict"),
     _text("action"),
     Column("probability", Double, nullable=True),
     Column("content", LargeBinary, nullable=False),
+    Column("listener", OutsideText, nullable=False, server_default=""),
+    Column("queue_id", OutsideText, nullable=False, server_default="", index=True),
+    Index(
+        "ix_scan_listed",
+        "time", "id", "verdict", "action", "listener", "probability", "queue_id", "digest",
+    ),
+)  # fmt: skip
+"""Id, verdict and features of a scanned mail; probability NULL: it was not scanned. The index
+`ix_scan_listed` holds all that a list shows, so lists read none of the large rows."""
+
+mail_hour = Table(
+    "mail_hour",
+    metadata,
+    Column("hour", BigInteger, primary_key=True, autoincrement=False),
+    Column("listener", OutsideText, primary_key=True),
+    Column("verdict", OutsideText, primary_key=True),
+    Column("action", OutsideText, primary_key=True),
+    _number("mails"),
+    sqlite_with_rowid=False,
 )
-"""Id, verdict and features of a scanned mail; probability NULL: it was not scanned."""
+"""`hour` is the time at which it began. Mail that was not judged counts too."""
+
+session = Table(
+    "session",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    _text("role"),
+    _text("name"),
+    _number("created"),
+    _number("seen"),
+    sqlite_with_rowid=False,
+)
+"""Of each session only the SHA-256 of what the browser holds."""
+
+trial = Table(
+    "trial",
+    metadata,
+    Column("name", OutsideText, primary_key=True),
+    _number("time"),
+    _text("content"),
+)
+"""What came of the last evaluation (JSON)."""
 
 account = Table(
     "account",

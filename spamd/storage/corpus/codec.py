@@ -135,6 +135,22 @@ def decode_sample(blob: bytes) -> tuple[Sample, Texts]:
     return sample, PackedTexts(blob, texts)
 
 
+def holds_words(blob: bytes, words: Sequence[bytes]) -> bool:
+    """Tell whether a stored sample may hold words (UTF-8); if not, it holds none of their tokens.
+
+    Raises:
+        BlobError: the bytes are damaged.
+    """
+    if len(blob) < HEADER.size:
+        raise BlobError("a stored sample is damaged")
+    size = HEADER.unpack_from(blob)[8]
+    try:
+        packed = zlib.decompress(blob[HEADER.size : HEADER.size + size])
+    except zlib.error as error:
+        raise BlobError(f"a stored sample is damaged: {error}") from error
+    return all(word in packed for word in words)
+
+
 def _decode(blob: bytes) -> tuple[Sample, Texts]:
     if len(blob) < HEADER.size or blob[0] != VERSION:
         raise BlobError("a stored sample has a form that this version doesn't know")

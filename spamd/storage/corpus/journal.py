@@ -42,11 +42,11 @@ COLUMNS = (*SUMMARY_COLUMNS, lesson.c.step, lesson.c.gram_step, lesson.c.scores,
 
 async def listed(connection: AsyncConnection, selection: Selection) -> list[LessonSummary]:
     """Return the lessons that fit, in the order of learning."""
-    conditions = _conditions(selection)
+    fit = conditions(selection)
     if selection.digests is None:
-        queries = [conditions]
+        queries = [fit]
     else:
-        queries = [[*conditions, lesson.c.digest.in_(part)] for part in chunks(selection.digests)]
+        queries = [[*fit, lesson.c.digest.in_(part)] for part in chunks(selection.digests)]
     found: list[JournalRow] = []
     for query in queries:
         statement = (
@@ -223,21 +223,22 @@ def content(each: Lesson) -> bytes:
     return encode_sample(*chosen(each.sample, each.texts, rows))
 
 
-def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
+def conditions(selection: Selection) -> list[ColumnElement[bool]]:
+    """Return what holds of the lessons that fit."""
+    found: list[ColumnElement[bool]] = []
     if selection.since is not None:
-        conditions.append(lesson.c.time >= to_number(selection.since))
+        found.append(lesson.c.time >= to_number(selection.since))
     if selection.until is not None:
-        conditions.append(lesson.c.time < to_number(selection.until))
+        found.append(lesson.c.time < to_number(selection.until))
     if selection.source is not None:
-        conditions.append(lesson.c.source == selection.source)
+        found.append(lesson.c.source == selection.source)
     if selection.actor is not None:
-        conditions.append(lesson.c.actor == selection.actor)
+        found.append(lesson.c.actor == selection.actor)
     if selection.sender_domain is not None:
-        conditions.append(lesson.c.sender_domain == selection.sender_domain)
+        found.append(lesson.c.sender_domain == selection.sender_domain)
     if selection.label is not None:
-        conditions.append(lesson.c.label == selection.label)
-    return conditions
+        found.append(lesson.c.label == selection.label)
+    return found
 
 
 def _row(number: int, each: Lesson) -> dict[str, object]:

@@ -15,11 +15,24 @@ from spamd.ports import Clock
 from spamd.storage.corpus import corpus_tables
 from spamd.storage.engine import Database
 from spamd.storage.options import Ages
-from spamd.storage.tables import account, change, cursor, held, kept, parked, scan, sighting
+from spamd.storage.tables import (
+    account,
+    change,
+    cursor,
+    held,
+    kept,
+    mail_hour,
+    parked,
+    scan,
+    sighting,
+)
 from spamd.storage.times import to_number
 
 CHUNK = 500
 """Rows per transaction: some milliseconds."""
+
+HOURS_DAYS = 400
+"""Days that mails are counted by the hour: a year and the month to compare it with, some 10 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +46,7 @@ class Expired:
     kept       mails that people might keep, of which the scan is gone, and those of such accounts
     parked     mails that could not be learned and were given up, and those of such accounts
     held       lessons that nobody reviewed
+    hours      counts of mails in an hour
     """
 
     scans: int
@@ -42,6 +56,7 @@ class Expired:
     kept: int
     parked: int
     held: int
+    hours: int = 0
 
     @property
     def total(self) -> int:
@@ -74,6 +89,7 @@ async def expire(database: Database, clock: Clock, ages: Ages, *, dry_run: bool)
             | parked.c.account.in_(names),
         ),
         held=await old.remove(held, held.c.time < old.before(days=ages.held_days)),
+        hours=await old.remove(mail_hour, mail_hour.c.hour < old.before(days=HOURS_DAYS)),
         accounts=await old.remove(account, left),
     )
 

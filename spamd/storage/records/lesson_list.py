@@ -1,0 +1,119 @@
+"""Lessons by the time at which they were given, newest first, in parts; and counted in groups."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from spamd.admin.ports import LessonGroup, LessonRow, Place
+from spamd.sample import Label, Sample
+from spamd.storage.corpus.codec import decode_sample
+from spamd.storage.corpus.journal import conditions
+from spamd.storage.tables import lesson, sample
+from spamd.storage.times import from_number
+from spamd.training.ports import Selection
+
+COLUMNS = (
+    lesson.c.id,
+    lesson.c.digest,
+    lesson.c.label,
+    lesson.c.source,
+    lesson.c.actor,
+    lesson.c.sender_domain,
+    lesson.c.time,
+    lesson.c.probability_before,
+    lesson.c.probability_after,
+)
+
+
+async def listed(
+    connection: AsyncConnection, selection: Selection, at: Place | None, limit: int
+) -> Sequence[LessonRow]:
+    """Return lessons, newest first."""
+    statement = select(*COLUMNS).where(*conditions(selection), *_beyond(at)).limit(limit)
+    newer = at is not None and at.newer
+    order = (lesson.c.time, lesson.c.id) if newer else (lesson.c.time.desc(), lesson.c.id.desc())
+    rows = list((await connection.execute(statement.order_by(*order))).all())
+    return [row_of(row) for row in (reversed(rows) if newer else rows)]
+
+
+async def one(connection: AsyncConnection, digest: bytes) -> LessonRow | None:
+    """Return the lesson in force about a message."""
+    row = (await connection.execute(select(*COLUMNS).where(lesson.c.digest == digest))).first()
+    return None if row is None else row_of(row)
+
+
+async def groups(connection: AsyncConnection, selection: Selection) -> Sequence[LessonGroup]:
+    """Return the lessons that fit by label, source and person, most first."""
+    keys = (lesson.c.label, lesson.c.source, lesson.c.actor)
+    statement = (
+        select(
+            *keys,
+            func.count().label("lessons"),
+            func.min(lesson.c.time).label("first"),
+            func.max(lesson.c.time).label("last"),
+        )
+        .where(*conditions(selection))
+        .group_by(*keys)
+    )
+    rows = (await connection.execute(statement)).all()
+    return [
+        LessonGroup(
+            label=Label(row.label),
+            source=row.source,
+            actor=row.actor,
+            lessons=row.lessons,
+            first=from_number(row.first),
+            last=from_number(row.last),
+        )
+        for row in sorted(rows, key=lambda row: -row.lessons)
+    ]
+
+
+async def samples(connection: AsyncConnection, newest: int) -> Sequence[tuple[bytes, Label, str]]:
+    """Return the samples of the newest lessons of each label as they are stored, oldest first."""
+    found = []
+    for label in Label:
+        statement = (
+            select(lesson.c.id, lesson.c.sender_domain, sample.c.content)
+            .join_from(lesson, sample)
+            .where(lesson.c.label == label.value)
+            .order_by(lesson.c.id.desc())
+            .limit(newest)
+        )
+        rows = (await connection.execute(statement)).all()
+        found += [(row.id, row.content, label, row.sender_domain) for row in rows]
+    found.sort(key=lambda each: each[0])
+    return [(content, label, sender) for _, content, label, sender in found]
+
+
+def unpacked(rows: Sequence[tuple[bytes, Label, str]]) -> list[tuple[Sample, Label, str]]:
+    """Return stored samples as samples."""
+    return [(decode_sample(content)[0], label, sender) for content, label, sender in rows]
+
+
+def _beyond(at: Place | None) -> list[ColumnElement[bool]]:
+    if at is None:
+        return []
+    key = int(at.key) if at.key.isdecimal() and len(at.key) < 19 else 0
+    if at.newer:
+        later = or_(lesson.c.time > at.time, and_(lesson.c.time == at.time, lesson.c.id > key))
+        return [lesson.c.time >= at.time, later]
+    before = or_(lesson.c.time < at.time, and_(lesson.c.time == at.time, lesson.c.id < key))
+    return [lesson.c.time <= at.time, before]
+
+
+def row_of(row: Row[*tuple[Any, ...]]) -> LessonRow:
+    """Return a row of the journal as lists show it."""
+    return LessonRow(
+        id=row.digest.hex(),
+        label=Label(row.label),
+        source=row.source,
+        actor=row.actor,
+        sender_domain=row.sender_domain,
+        time=from_number(row.time),
+        before=row.probability_before,
+        after=row.probability_after,
+        place=Place(time=row.time, key=str(row.id)),
+    )
