@@ -8,9 +8,6 @@ down_revision = "0006"
 branch_labels = None
 depends_on = None
 
-HOUR = 3_600_000_000
-"""Microseconds."""
-
 
 def upgrade() -> None:
     for name in ("listener", "queue_id"):
@@ -35,8 +32,8 @@ def upgrade() -> None:
     )
     op.execute(
         "INSERT INTO mail_hour (hour, listener, verdict, action, mails)"
-        f" SELECT time - time % {HOUR}, '', verdict, action, count(*) FROM scan"
-        f" GROUP BY time - time % {HOUR}, verdict, action"
+        " SELECT time - time % 3600000000, '', verdict, action, count(*) FROM scan"
+        " GROUP BY time - time % 3600000000, verdict, action"
     )
     op.create_table(
         "session",
