@@ -254,6 +254,7 @@ class Application:
             WallClock(),
             scans,
             self.observer,
+            people=resources.people(settings, opened.store),
             defer=settings.relay.on_overload is OnOverload.DEFER,
         )
         teacher = resources.teacher(opened.store, settings, self.observer)

@@ -4,14 +4,15 @@ What only one of them needs stands next to it: `relay/ports.py`, `feedback/ports
 `training/ports.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
 from spamd.bayes.evidence import Explanation
 from spamd.message.envelope import Envelope
-from spamd.report import ScanReport
+from spamd.person import Person
+from spamd.report import ScanReport, Verdicts
 from spamd.sample import Label
 
 
@@ -49,6 +50,17 @@ class MessageObserver(Observer, Protocol):
         """
 
 
+class People(Protocol):
+    """Who knows for whom a mail is."""
+
+    async def of(self, recipients: Sequence[bytes]) -> Mapping[bytes, Person]:
+        """Return the person behind each recipient; who is not among them is judged as the site.
+
+        It never fails, and never waits longer than a small limit: what is not known by then is said
+        in `Person.missing`.
+        """
+
+
 class Inspector(Protocol):
     """Who judges a message for a listener."""
 
@@ -62,8 +74,8 @@ class Inspector(Protocol):
         size_bytes: int,
         envelope: Envelope,
         rest: Callable[[], bytes],
-    ) -> ScanReport:
-        """Return the report on a message of about that size.
+    ) -> Verdicts:
+        """Return the verdicts on a message of about that size, for each of `envelope.readers`.
 
         `read` returns it (header and body as plain bytes, not dot-stuffed) and is called when its
         turn has come, so that no mail lies in memory while it waits; of one that is larger than

@@ -3,11 +3,12 @@
 Header fields, SMTP reply, log line, metrics, history row and explanation are all rendered from it,
 so they can't disagree. The fields follow SpamAssassin's well-known shape, so that Sieve rules
 written for it work unchanged: `X-Spam-Status` begins with "Yes" or "No", `X-Spam-Flag: YES` stands
-on spam only.
+on spam only. A mail for several people has a report for the site, and one for each person whose own
+differs from it: `Verdicts`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import log
 
@@ -44,6 +45,7 @@ class ScanReport:
     known         tokens of the message that the corpus knows, out of `tokens`
     duration_s    CPU-bound time from bytes to verdict, in seconds
     features      what was scored; None when the message was not scanned
+    user          whose verdict it is; "" means the site's, which holds for everybody without an own
     """
 
     id: str
@@ -58,6 +60,7 @@ class ScanReport:
     known: int
     duration_s: float
     features: Features | None
+    user: str = ""
 
     @property
     def digest(self) -> bytes:
@@ -81,3 +84,49 @@ class ScanReport:
     @property
     def _shown_probability(self) -> float:
         return 0.5 if self.probability is None else self.probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What one scan found for all recipients of a message.
+
+    site   the report for everybody who has no other
+    own    the reports of those recipients whose own differs, by their address as the envelope has
+           it; two addresses of one person share one report
+    """
+
+    site: ScanReport
+    own: Mapping[bytes, ScanReport] = field(default_factory=dict)
+
+    def of(self, recipient: bytes) -> ScanReport:
+        """Return the report for a recipient."""
+        return self.own.get(recipient, self.site)
+
+    def distinct(self, recipients: Sequence[bytes]) -> list[ScanReport]:
+        """Return each report that one of the recipients gets, once; the site's if there is none."""
+        found = {id(report): report for report in map(self.of, recipients)}
+        return list(found.values()) or [self.site]
+
+    def for_all(self, recipients: Sequence[bytes]) -> ScanReport:
+        """Return the one report where all recipients must get the same.
+
+        It is theirs if they share one, else the site's; but then a mail is rejected only if each of
+        them has it rejected, and tagged as spam otherwise.
+        """
+        reports = self.distinct(recipients) if self.own else [self.site]
+        if len(reports) == 1:
+            return reports[0]
+        if self.site.action is not Action.REJECT or all(
+            report.action is Action.REJECT for report in reports
+        ):
+            return self.site
+        return replace(self.site, action=Action.TAG)
+
+    def sized(self, size_bytes: int) -> "Verdicts":
+        """Return them for a message of that size, of which only the start was judged."""
+        # What was one report stays one: by that one sees who shares it.
+        same: dict[int, ScanReport] = {}
+        for report in (self.site, *self.own.values()):
+            same.setdefault(id(report), replace(report, size_bytes=size_bytes))
+        own = {recipient: same[id(report)] for recipient, report in self.own.items()}
+        return Verdicts(site=same[id(self.site)], own=own)

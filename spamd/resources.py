@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spamd.message.features import Features
     from spamd.observe.log import LogObserver
     from spamd.observe.metrics import Metrics
+    from spamd.ports import People
     from spamd.scanning import Scanner
     from spamd.settings import Settings
     from spamd.storage.store import Store
@@ -76,6 +77,15 @@ def scanner(settings: "Settings", model: "Callable[[], Model]", key: bytes) -> "
         key=key,
         random=os.urandom,
     )
+
+
+def people(settings: "Settings", store: "Store") -> "People | None":  # noqa: ARG001 - it will keep what is theirs
+    """Return who knows for whom a mail is; None where all mail is judged as the site."""
+    if not settings.users.enabled:
+        return None
+    from spamd.users.people import KnownPeople
+
+    return KnownPeople(settings.users)
 
 
 def extract(settings: "Settings") -> "Extract":

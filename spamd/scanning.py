@@ -9,23 +9,25 @@ the weighing (well under a millisecond) always happens on the loop that also ref
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from spamd.bayes.decision import Action, DecisionOptions, Verdict, decide, thresholds
+from spamd.bayes.decision import Action, DecisionOptions, Verdict
 from spamd.bayes.evidence import Explanation, explain
-from spamd.bayes.model import CLASSIFIERS, Model
+from spamd.bayes.model import CLASSIFIERS, Evidence, Model
+from spamd.bayes.wishes import borders, decide_for
 from spamd.errors import Overloaded
 from spamd.extraction.extractor import Extractor
 from spamd.message.features import Features, extract
 from spamd.message.identity import CUT, new_id, with_rest
 from spamd.message.tokens.tokenizer import TokenizerOptions
-from spamd.report import ScanReport
+from spamd.person import SITE, Person
+from spamd.report import ScanReport, Verdicts
 
 if TYPE_CHECKING:  # a command that scans needs nothing else of the ports
     from spamd.message.envelope import Envelope
-    from spamd.ports import Clock, Observer
+    from spamd.ports import Clock, Observer, People
 
 INLINE_BYTES = 16 * 1024
 """Up to this size features are extracted on the event loop: the worst that was found takes 25 ms.
@@ -67,8 +69,6 @@ class Scanner:
     ) -> None:
         self._model = model
         self._decision = decision
-        bounds = thresholds(decision)
-        self._required = bounds.get("tag", bounds.get("reject", 1.0))
         self._tokenizer = tokenizer
         limits = tokenizer.limits
         self._hurried = replace(
@@ -104,25 +104,53 @@ class Scanner:
         """Return the features of the start of a message, in the time of a small one."""
         return extract(content, self._hurried, arriving=True)
 
-    def judge(self, features: Features, started: float) -> ScanReport:
-        """Return the report on features whose extraction began at `started` (monotonic seconds)."""
+    def judge(self, features: Features, started: float, person: Person = SITE) -> ScanReport:
+        """Return a person's report on features; extraction began at `started` (monotonic s)."""
+        model = self._model()
+        return self._report(features, started, model, model.weigh(features.sample), person)
+
+    def verdicts(
+        self, features: Features, started: float, people: Mapping[bytes, Person]
+    ) -> Verdicts:
+        """Return the reports on features for all these recipients; they are weighed once."""
         model = self._model()
         evidence = model.weigh(features.sample)
-        decision = decide(evidence.probability, model.totals, self._decision)
+        site = self._report(features, started, model, evidence, SITE)
+        by_user: dict[Person, ScanReport] = {}
+        own: dict[bytes, ScanReport] = {}
+        for recipient, person in people.items():
+            if not person.differs:
+                continue
+            if person not in by_user:
+                by_user[person] = self._report(features, started, model, evidence, person)
+            own[recipient] = by_user[person]
+        return Verdicts(site=site, own=own)
+
+    def _report(
+        self, features: Features, started: float, model: Model, evidence: Evidence, person: Person
+    ) -> ScanReport:
+        decision = decide_for(evidence.probability, model.totals, self._decision, person.wishes)
+        missing = f"; {person.missing}" if person.missing else ""
         return ScanReport(
             id=new_id(self._random(10), self._key),
             verdict=decision.verdict,
             action=decision.action,
-            reason=decision.reason,
+            reason=decision.reason + missing,
             probability=decision.probability,
-            required=self._required,
+            required=self._required(person),
             scores=dict(zip(CLASSIFIERS, evidence.scores.tolist(), strict=True)),
             size_bytes=features.size_bytes,
             tokens=len(features.sample.ids),
             known=evidence.known,
             duration_s=self._clock.monotonic() - started,
             features=features,
+            user=person.user if person.differs else "",
         )
+
+    def _required(self, person: Person) -> float:
+        """Return from which probability on a person's mail is spam."""
+        bounds = borders(self._decision, person.wishes)
+        return bounds.get("tag", bounds.get("reject", 1.0))
 
     def explain(self, features: Features, clues: int) -> Explanation:
         """Return why features are judged as they are, with so many clues for each classifier."""
@@ -136,7 +164,7 @@ class Scanner:
             action=Action.ACCEPT,
             reason=reason,
             probability=None,
-            required=self._required,
+            required=self._required(SITE),
             scores={},
             size_bytes=size_bytes,
             tokens=0,
@@ -155,6 +183,7 @@ class ScanningInspector:
         clock: measures how long a scan took.
         log: remembers each report.
         observer: is told of messages that were judged by their start, or deferred.
+        people: knows for whom a mail is; None judges all mail as the site.
         defer: defer a message that gets no worker, instead of judging it by its start.
     """
 
@@ -166,6 +195,7 @@ class ScanningInspector:
         log: ScanLog,
         observer: "Observer",
         *,
+        people: "People | None" = None,
         defer: bool = False,
     ) -> None:
         self._scanner = scanner
@@ -173,6 +203,7 @@ class ScanningInspector:
         self._clock = clock
         self._log = log
         self._observer = observer
+        self._people = people
         self._defer = defer
 
     @property
@@ -186,8 +217,8 @@ class ScanningInspector:
         size_bytes: int,
         envelope: "Envelope",
         rest: Callable[[], bytes],
-    ) -> ScanReport:
-        """Return the report on a message and remember it; it is read when its turn has come.
+    ) -> Verdicts:
+        """Return the verdicts on a message and remember them; it is read when its turn has come.
 
         Raises:
             Overloaded: it can't be judged whole now, and isn't to be judged by its start.
@@ -197,9 +228,16 @@ class ScanningInspector:
             features = await _whole(self._scanner.extract(read(), arriving=True), rest)
         else:
             features = await self._large(read, size_bytes, envelope.client.address, rest)
-        report = self._scanner.judge(features, started)
-        self._log.record(report)
-        return report
+        if self._people is None:
+            report = self._scanner.judge(features, started)
+            self._log.record(report)
+            return Verdicts(site=report)
+        readers = envelope.readers
+        people = await self._people.of(readers)
+        verdicts = self._scanner.verdicts(features, started, people)
+        for report in verdicts.distinct(readers):
+            self._log.record(report)
+        return verdicts
 
     async def _large(
         self, read: Callable[[], bytes], size_bytes: int, client: str, rest: Callable[[], bytes]

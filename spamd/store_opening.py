@@ -16,7 +16,7 @@ from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.report_address import reported_as
 from spamd.message.envelope import Envelope
 from spamd.ports import Observer, Taught
-from spamd.report import ScanReport
+from spamd.report import ScanReport, Verdicts
 from spamd.resources import new_store
 from spamd.sample import Label
 from spamd.scanning import Scanner
@@ -148,7 +148,7 @@ class NoVerdicts:
         size_bytes: int,  # noqa: ARG002 - the port
         envelope: Envelope,  # noqa: ARG002 - the port
         rest: Callable[[], bytes],  # noqa: ARG002 - the port
-    ) -> ScanReport:
+    ) -> Verdicts:
         """Raise StorageUnavailable; `relay.on_fault` says what follows."""
         raise StorageUnavailable("the database has not answered since the start")
 

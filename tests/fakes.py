@@ -10,7 +10,7 @@ from spamd.bayes.evidence import Explanation
 from spamd.feedback.ports import AccountState, Held
 from spamd.message.envelope import Envelope
 from spamd.ports import Taught
-from spamd.report import ScanReport
+from spamd.report import ScanReport, Verdicts
 from spamd.sample import Label
 
 
@@ -62,11 +62,13 @@ class FakeInspector:
     """Judges as it is told and remembers what it saw.
 
     answer  the report, or how to make one of the content
+    own     the reports of recipients whose own differ
     fault   raised instead
     gate    waited for before anything else
     """
 
     answer: ScanReport | Callable[[bytes], ScanReport] = HAM
+    own: Mapping[bytes, ScanReport] = field(default_factory=dict)
     fault: BaseException | None = None
     gate: asyncio.Event | None = None
     seen: list[tuple[bytes, Envelope]] = field(default_factory=list)
@@ -79,7 +81,7 @@ class FakeInspector:
         size_bytes: int,
         envelope: Envelope,
         rest: Callable[[], bytes],
-    ) -> ScanReport:
+    ) -> Verdicts:
         content = read()
         self.seen.append((content, envelope))
         self.begun.set()
@@ -87,7 +89,9 @@ class FakeInspector:
             await self.gate.wait()
         if self.fault is not None:
             raise self.fault
-        return self.answer if isinstance(self.answer, ScanReport) else self.answer(content)
+        site = self.answer if isinstance(self.answer, ScanReport) else self.answer(content)
+        own = {address: self.own[address] for address in envelope.readers if address in self.own}
+        return Verdicts(site=site, own=own)
 
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         return fake_report(

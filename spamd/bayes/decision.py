@@ -199,10 +199,9 @@ def adjusted(probability: float, totals: Totals, prior_spam: float) -> float:
     return 1 / (1 + exp(-z)) if z > 0 else exp(z) / (1 + exp(z))
 
 
-def decide(probability: float, totals: Totals, options: DecisionOptions) -> Decision:
-    """Return verdict, action and reason for a probability of spam after training `totals`."""
-    p = adjusted(probability, totals, options.prior_spam)
-    missing = [
+def lacking(totals: Totals, options: DecisionOptions) -> list[str]:
+    """Return of which labels too few messages were trained for a verdict, in words."""
+    return [
         f"{label} {count} of {minimum}"
         for label, count, minimum in (
             ("ham", totals.ham, options.minimum_ham),
@@ -210,6 +209,12 @@ def decide(probability: float, totals: Totals, options: DecisionOptions) -> Deci
         )
         if count < minimum
     ]
+
+
+def decide(probability: float, totals: Totals, options: DecisionOptions) -> Decision:
+    """Return verdict, action and reason for a probability of spam after training `totals`."""
+    p = adjusted(probability, totals, options.prior_spam)
+    missing = lacking(totals, options)
     if missing:
         reason = f"too little training: {', '.join(missing)} messages"
         verdict, action = Verdict.UNSURE, Action.ACCEPT

@@ -12,7 +12,7 @@ from spamd.message.identity import rest_of
 from spamd.network.deadlines import TimeLimit
 from spamd.network.judge import Judge, start_of
 from spamd.network.spool import SpooledMessage
-from spamd.report import ScanReport
+from spamd.report import Verdicts
 
 _PREFACE = re.compile(
     rb"From [^\n]*\n(?=X-Envelope-(?:From|To):)"
@@ -57,14 +57,14 @@ async def judged_behind(
     judge: Judge,
     envelope: Envelope,
     time_limit: TimeLimit,
-) -> ScanReport:
-    """Return the report on the mail behind a preface: as much of it is looked at as of any.
+) -> Verdicts:
+    """Return the verdicts on the mail behind a preface: as much of it is looked at as of any.
 
     Raises:
-        Overloaded, TemporaryError: as `Judge.report`.
+        Overloaded, TemporaryError: as `Judge.verdicts`.
     """
     skip = preface.length
-    return await judge.report(
+    return await judge.verdicts(
         lambda: start_of(message, judge.reads_bytes + skip, bytes)[skip:],
         message.size_bytes - skip,
         envelope,

@@ -24,8 +24,17 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """MAIL FROM and RCPT TO, verbatim, without angle brackets; an empty sender is a bounce."""
+    """MAIL FROM and RCPT TO, verbatim, without angle brackets; an empty sender is a bounce.
+
+    user   whose mail it is, where the client says so by name or address; b"" is the recipients'
+    """
 
     sender: bytes
     recipients: tuple[bytes, ...]
     client: Client
+    user: bytes = b""
+
+    @property
+    def readers(self) -> tuple[bytes, ...]:
+        """Return for whom the message is judged."""
+        return (self.user,) if self.user else self.recipients

@@ -1,13 +1,12 @@
 """How a listener comes to a verdict: in time, and whatever happens with a report.
 
-    report = await judge.message(message, envelope, time_limit)
+    verdicts = await judge.message(message, envelope, time_limit)
 
 No fault of ours may cost a mail: what could not be judged is `unscanned` or comes again later, as
 `relay.on_fault` says.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -17,7 +16,7 @@ from spamd.message.identity import rest_of
 from spamd.network.deadlines import TimeLimit
 from spamd.network.spool import SpooledMessage
 from spamd.ports import Inspector, Observer
-from spamd.report import ScanReport
+from spamd.report import Verdicts
 
 
 class OnFault(StrEnum):
@@ -60,8 +59,8 @@ class Judge:
         time_limit: TimeLimit,
         plain: Callable[[bytes], bytes] = bytes,
         plain_blocks: Callable[[Iterator[bytes]], Iterable[bytes]] = iter,
-    ) -> ScanReport:
-        """Return the report on a message that is settled.
+    ) -> Verdicts:
+        """Return the verdicts on a message that is settled.
 
         plain         returns bytes of the message as they were meant (dot-stuffing taken away)
         plain_blocks  likewise, of block after block
@@ -70,7 +69,7 @@ class Judge:
             Overloaded: others are in front; it is the client's to come again.
             TemporaryError: there is no verdict, and the message shall come again.
         """
-        return await self.report(
+        return await self.verdicts(
             lambda: start_of(message, self.reads_bytes, plain),
             message.size_bytes,
             envelope,
@@ -78,15 +77,15 @@ class Judge:
             time_limit,
         )
 
-    async def report(
+    async def verdicts(
         self,
         read: Callable[[], bytes],
         size_bytes: int,
         envelope: Envelope,
         rest: Callable[[], bytes],
         time_limit: TimeLimit,
-    ) -> ScanReport:
-        """Return the report on a message of about that size; see `ports.Inspector.inspect`.
+    ) -> Verdicts:
+        """Return the verdicts on a message of about that size; see `ports.Inspector.inspect`.
 
         Raises:
             Overloaded: others are in front; it is the client's to come again.
@@ -96,17 +95,17 @@ class Judge:
         most = inspector.reads_bytes
         try:
             with time_limit.of(self._options.inspect_timeout_s):
-                report = await inspector.inspect(read, min(size_bytes, most), envelope, rest)
+                found = await inspector.inspect(read, min(size_bytes, most), envelope, rest)
         except Overloaded:
             raise
         except Exception as error:  # noqa: BLE001 - no fault of the inspector may cost a mail
             fault = error
         else:  # judged by its start
-            return replace(report, size_bytes=size_bytes) if size_bytes > most else report
+            return found.sized(size_bytes) if size_bytes > most else found
         self._observer.failed("message.unscanned", fault)
         if self._options.on_fault is OnFault.DEFER:
             raise TemporaryError("no verdict") from fault
-        return inspector.unscanned(_public(fault), size_bytes)
+        return Verdicts(site=inspector.unscanned(_public(fault), size_bytes))
 
 
 def start_of(message: SpooledMessage, limit: int, plain: Callable[[bytes], bytes]) -> bytes:

@@ -35,7 +35,7 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 PERSONAL = frozenset(
     {"actor", "address", "client", "domain", "folder", "helo", "login", "message_id"}
-    | {"path", "recipient", "sender", "sender_domain", "subject", "text", "token"}
+    | {"path", "recipient", "sender", "sender_domain", "subject", "text", "token", "user"}
 )
 """Names of details that may point at a person; written only with `log.privacy` = "full"."""
 
@@ -112,6 +112,8 @@ class LogObserver:
             details["defects"] = len(report.features.defects)
             if self._full:
                 details["sender_domain"] = report.features.sender_domain
+        if self._full and report.user:
+            details["user"] = report.user
         self._log.info("message.scanned", **details)
 
     def learned(self, label: Label, source: str, outcome: str, before: float, after: float) -> None:

@@ -54,6 +54,7 @@ from spamd.settings import faults, keys
 from spamd.settings.layers import Layer, of_file, of_texts
 from spamd.storage.options import Ages, DatabaseOptions
 from spamd.training import TrainingOptions
+from spamd.users.options import UsersOptions
 
 
 class _Source(PydanticBaseSettingsSource):
@@ -95,6 +96,7 @@ class Settings(BaseSettings):
     database: DatabaseOptions = Field(default_factory=DatabaseOptions)
     training: TrainingOptions = Field(default_factory=TrainingOptions)
     feedback: FeedbackOptions = Field(default_factory=FeedbackOptions)
+    users: UsersOptions = Field(default_factory=UsersOptions)
     metrics: MetricsOptions = Field(default_factory=MetricsOptions)
     log: LogOptions = Field(default_factory=LogOptions)
 

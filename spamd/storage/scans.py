@@ -192,6 +192,7 @@ def _row(
         "verdict": report.verdict.value,
         "action": report.action.value,
         "probability": report.probability,
+        "user": report.user,
         "content": encode_features(features),
         "listener": answer[0],
         "queue_id": storable(answer[1]),

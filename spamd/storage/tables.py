@@ -205,13 +205,15 @@ scan = Table(
     Column("content", LargeBinary, nullable=False),
     Column("listener", OutsideText, nullable=False, server_default=""),
     Column("queue_id", OutsideText, nullable=False, server_default="", index=True),
+    Column("user", OutsideText, nullable=False, server_default=""),
     Index(
         "ix_scan_listed",
         "time", "id", "verdict", "action", "listener", "probability", "queue_id", "digest",
     ),
 )  # fmt: skip
 """Id, verdict and features of a scanned mail; probability NULL: it was not scanned. The index
-`ix_scan_listed` holds all that a list shows, so lists read none of the large rows."""
+`ix_scan_listed` holds all that a list shows, so lists read none of the large rows. `user` is whose verdict it is, ""
+the site's; a mail for several people has a row for each verdict."""
 
 mail_hour = Table(
     "mail_hour",

@@ -13,7 +13,7 @@ from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
 from spamd.relay.listener import Relay
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
-from spamd.report import ScanReport
+from spamd.report import ScanReport, Verdicts
 from tests.fakes import HAM, FakeInspector, FakeObserver, NoTeacher
 
 
@@ -37,8 +37,8 @@ class Blind(FakeInspector):
         size_bytes: int,
         envelope: Envelope,
         rest: Callable[[], bytes],
-    ) -> ScanReport:
-        return HAM
+    ) -> Verdicts:
+        return Verdicts(site=HAM)
 
 
 async def serve(port: int, next_port: int) -> None:

@@ -56,6 +56,7 @@ def test_scan_as_json_prints_one_object_for_each_mail(taught: Spamd) -> None:
         "probability",
         "action",
         "reason",
+        "user",
         "classifiers",
     ]
     assert (found["path"], found["verdict"], found["action"]) == ("spam/11.eml", "spam", "tag")

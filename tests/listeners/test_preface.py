@@ -43,6 +43,6 @@ async def test_as_much_is_looked_at_of_a_mail_behind_a_preface_as_of_any(
     assert found.length == len(preface)
     assert mail.startswith(seen)
     assert len(seen) > inspector.reads_bytes
-    assert report.size_bytes == len(mail)
+    assert report.site.size_bytes == len(mail)
     message.close()
     shared.close()

@@ -13,7 +13,7 @@ import pytest
 from spamd.message.envelope import Envelope
 from spamd.network.spool import BLOCK, Budget, SpooledMessage
 from spamd.relay.options import BareNewlines
-from spamd.report import ScanReport
+from spamd.report import Verdicts
 from tests.fakes import FakeInspector
 from tests.relay.peers import MESSAGE, ScriptedNextHop, relay
 from tests.waiting import until
@@ -48,7 +48,7 @@ class ReadsInThread(FakeInspector):
         size_bytes: int,
         envelope: Envelope,
         rest: Callable[[], bytes],
-    ) -> ScanReport:
+    ) -> Verdicts:
         content = await asyncio.to_thread(read)
         return await super().inspect(lambda: content, size_bytes, envelope, rest)
 

@@ -99,6 +99,7 @@ def _print(name: str, identity: str, report: "ScanReport", *, as_json: bool) -> 
                 "probability": report.probability,
                 "action": str(report.action),
                 "reason": report.reason,
+                "user": report.user,
                 "classifiers": dict(report.scores),
             }
         )
@@ -117,6 +118,7 @@ def _unscanned(one: Unreadable, *, as_json: bool) -> ScanExit:
                 "probability": None,
                 "action": "accept",
                 "reason": one.reason,
+                "user": "",
                 "classifiers": {},
             }
         )

@@ -283,13 +283,14 @@ class Session:
         await shared.fair_queue.turn(self._network, first=True)
         shared.fair_queue.take_all()
         envelope = self._greeting.envelope(mail.sender, mail.recipients)
-        return await shared.judge.report(
+        verdicts = await shared.judge.verdicts(
             content.start,
             content.size_bytes,
             envelope,
             content.rest,
             self._connection.time_limit,
         )
+        return verdicts.for_all(envelope.readers)
 
     def _tell(self, report: ScanReport | None, answer: Answer, mail: Mail) -> None:
         """Tell of a message that was judged, with the id that the mail server's log has."""

@@ -16,7 +16,7 @@ from spamd.explanation import CLUES, as_text
 from spamd.listeners.preface import Preface, judged_behind
 from spamd.listeners.spamc.mail import (
     body_start,
-    client_of,
+    envelope_of,
     fields_for,
     header_of,
 )
@@ -24,7 +24,6 @@ from spamd.listeners.spamc.reply import PONG, opening, told
 from spamd.listeners.spamc.request import Code, Head, Refused, RequestReader, Verb
 from spamd.listeners.spamc.teaching import Teaching
 from spamd.listeners.symbols import symbols
-from spamd.message.envelope import Envelope
 from spamd.network.marking import marked_header
 from spamd.network.shared import Shared
 from spamd.network.spool import SpooledMessage
@@ -142,17 +141,10 @@ class Exchange:
         """Judge the mail and answer."""
         shared = self._shared
         preface = await Preface.in_front_of(self._message)
-        report = await judged_behind(
-            preface,
-            self._message,
-            shared.judge,
-            Envelope(
-                sender=preface.sender,
-                recipients=preface.recipients,
-                client=client_of(self._connection.address),
-            ),
-            self._connection.time_limit,
-        )
+        envelope = envelope_of(head, preface, self._connection.address)
+        limit = self._connection.time_limit
+        verdicts = await judged_behind(preface, self._message, shared.judge, envelope, limit)
+        report = verdicts.for_all(envelope.readers)
         reply = b"0"
         try:
             await self._nothing_more()
@@ -165,7 +157,7 @@ class Exchange:
             reply = refusal_of(error).code.encode()[:2]
             raise
         finally:
-            recipients = len(preface.recipients)
+            recipients = len(envelope.recipients)
             shared.scanned(report, listener="spamc", reply=reply, recipients=recipients)
 
     def _text(self, head: Head, report: ScanReport) -> bytes:

@@ -7,7 +7,9 @@ header section: what may pass for a field of ours goes, as by the relay.
 from collections.abc import Iterable
 
 from spamd.errors import MessageTooLarge
-from spamd.message.envelope import Client
+from spamd.listeners.preface import Preface
+from spamd.listeners.spamc.request import Head
+from spamd.message.envelope import Client, Envelope
 from spamd.message.header_top import header_end, newline_of
 from spamd.message.spam_fields import holds_fields, render
 from spamd.network.spool import SpooledMessage
@@ -54,6 +56,18 @@ def body_start(blocks: Iterable[bytes]) -> int:
         seen += len(block)
         before = text[-3:]
     return seen
+
+
+def envelope_of(head: Head, preface: Preface, address: str) -> Envelope:
+    """Return the envelope of a request.
+
+    Exim names the recipients; with one of them the mail is theirs. The `User` of a request is
+    whoever runs the program, or the one it was told.
+    """
+    recipients = preface.recipients
+    user = b"" if len(recipients) == 1 else head.user.encode()
+    client = client_of(address)
+    return Envelope(sender=preface.sender, recipients=recipients, client=client, user=user)
 
 
 def client_of(address: str) -> Client:

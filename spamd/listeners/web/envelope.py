@@ -32,15 +32,24 @@ def text(fields: Fields, name: str) -> str:
 
 
 def envelope_of(fields: Fields, peer: str) -> Envelope:
-    """Return the envelope that the fields of a request name; `peer` is who sent the request."""
+    """Return the envelope that the fields of a request name; `peer` is who sent the request.
+
+    It is judged for whom Deliver-To names, else for the recipients, else for the User, who logged
+    in at the mail server to send it.
+    """
+    recipients = tuple(
+        address
+        for value in fields.get("rcpt", ())
+        for each in _ADDRESSES.findall(value)
+        if (address := _bare(each))
+    )
+    user = _bare(fields["deliver-to"][-1]) if "deliver-to" in fields else b""
+    if not user and not recipients and "user" in fields:
+        user = fields["user"][-1].strip()
     return Envelope(
         sender=_bare(fields["from"][-1]) if "from" in fields else b"",
-        recipients=tuple(
-            address
-            for value in fields.get("rcpt", ())
-            for each in _ADDRESSES.findall(value)
-            if (address := _bare(each))
-        ),
+        recipients=recipients,
+        user=user,
         client=Client(
             address=_address(text(fields, "ip")) or peer,
             port=0,

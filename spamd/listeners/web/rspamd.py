@@ -120,7 +120,8 @@ class Rspamd:
                 await self._shared.fair_queue.turn(peer.network, first=True)
                 preface = await Preface.in_front_of(message) if peer.rspamc else Preface()
                 judge = self._shared.judge
-                report = await judged_behind(preface, message, judge, envelope, limit)
+                verdicts = await judged_behind(preface, message, judge, envelope, limit)
+                report = verdicts.for_all(envelope.readers)
                 message_id, forged = await _head(message, self._shared.judge.reads_bytes)
             finally:
                 message.close()

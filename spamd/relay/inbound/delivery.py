@@ -73,9 +73,10 @@ class Delivery:
             header, start = await self._header(message)
             if large := is_large(header):
                 header = b""  # not kept in memory while its turn to be judged comes
-            report = await self._context.shared.judge.message(
+            verdicts = await self._context.shared.judge.message(
                 message, self._envelope, self._time_limit, unstuffed, unstuffed_blocks
             )
+            report = verdicts.for_all(self._envelope.readers)
             raise_if_rejected(report)
             if large:
                 header, start = await self._header(message)
