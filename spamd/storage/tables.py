@@ -212,8 +212,8 @@ scan = Table(
     ),
 )  # fmt: skip
 """Id, verdict and features of a scanned mail; probability NULL: it was not scanned. The index
-`ix_scan_listed` holds all that a list shows, so lists read none of the large rows. `user` is whose verdict it is, ""
-the site's; a mail for several people has a row for each verdict."""
+`ix_scan_listed` holds all that a list shows, so lists read none of the large rows. `user` is whose
+verdict it is, "" the site's; a mail for several people has a row for each verdict."""
 
 mail_hour = Table(
     "mail_hour",
