@@ -235,5 +235,10 @@ class Getmail:
         files = sorted((self.folder / "Maildir/new").iterdir())
         return [OF_GETMAIL.sub(b"", file.read_bytes(), count=2) for file in files]
 
+    def empty(self) -> None:
+        """Take the delivered mail away."""
+        for file in (self.folder / "Maildir/new").iterdir():
+            file.unlink()
+
 
 AGENTS: list[type[Agent]] = [Procmail, Maildrop, Fdm]

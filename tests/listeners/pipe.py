@@ -31,6 +31,7 @@ from tests.servers.dovecot import Dovecot
 
 NOWHERE = "unix:/nowhere/spamc"
 SMALL_DISK = "400k"
+SMALL_MAIL = 100_000
 TRIES = 12
 
 Disturb = Callable[["subprocess.Popen[bytes]"], None]
@@ -139,11 +140,18 @@ def killer(chance: random.Random, most_s: float) -> Disturb:
 
 
 def _started_by(process: int) -> list[int]:
+    """Return the other processes of its group, without copies of it that run nothing else yet.
+
+    A copy of getmail that is told to end before it runs the filter ends well, with an empty mail:
+    no filter can be blamed for that.
+    """
     found: list[int] = []
+    itself = Path(f"/proc/{process}/cmdline").read_bytes()
     for path in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
             stat = (path / "stat").read_text().rpartition(")")[2].split()
-            if int(stat[2]) == process and int(path.name) != process:  # of its group
+            other = (path / "cmdline").read_bytes() != itself
+            if int(stat[2]) == process and other:
                 found.append(int(path.name))
     return found
 
@@ -153,20 +161,34 @@ def _end_group(process: int) -> None:
         os.killpg(process, signal.SIGKILL)
 
 
-def fetched(agent: Getmail, mails: Sequence[bytes], disturb: Disturb | None = None) -> Count:
-    """Have getmail fetch mails until none is left on the server."""
-    count = Count()
+def fetched(
+    agent: Getmail, mails: Sequence[bytes], disturb: Disturb | None = None
+) -> tuple[list[bytes], int]:
+    """Have getmail fetch mails until none is left on the server; its mailbox is emptied by turns.
+
+    Returns what was delivered, and how often it failed: then a mail stays on the server.
+    """
     agent.offer(mails)
+    copies, failed = list[bytes](), 0
     for attempt in range(len(mails) * 2):
         process = agent.start()
         while disturb is not None and attempt < 3 * TRIES and process.poll() is None:
             disturb(process)
-        count.given_back += process.wait(600) != 0
+        failed += process.wait(600) != 0
         _end_group(process.pid)
+        copies += agent.inbox()
+        agent.empty()
         if not agent.offered():
             break
+    return copies, failed
+
+
+def counted(agent: Getmail, mails: Sequence[bytes], disturb: Disturb | None = None) -> Count:
+    """Count what became of mails that getmail fetches."""
+    copies, failed = fetched(agent, mails, disturb)
+    count = Count(given_back=failed)
     by_mail: dict[bytes, list[bytes]] = {}
-    for copy in agent.inbox():
+    for copy in copies:
         by_mail.setdefault(key(copy), []).append(copy)
     for each, number in Counter(mails).items():
         copies = by_mail.pop(key(each), [])
@@ -239,19 +261,22 @@ def _of_getmail(daemon: PipeDaemon, mails: Sequence[bytes], chance: random.Rando
     for _ in range(3):
         with Dovecot() as store, home() as folder:
             agent = Getmail(folder, store, None)
-            fetched(agent, through_cat[-1])
-            through_cat.append(agent.inbox())
+            through_cat.append(fetched(agent, through_cat[-1])[0])
     mails = [mail for mail in through_cat[-1] if mail in through_cat[-2]]
     with Dovecot() as store, home() as folder:
         agent = Getmail(folder, store, daemon.address)
-        wrong += _said("getmail", "with the daemon", fetched(agent, mails))
+        wrong += _said("getmail", "with the daemon", counted(agent, mails))
     with Dovecot() as store, home() as folder:
         agent = Getmail(folder, store, daemon.address)
-        count = fetched(agent, mails, killer(chance, 1.0))
+        count = counted(agent, mails, killer(chance, 1.0))
         wrong += _said("getmail", "killed at random moments", count)
     with Dovecot() as store, home() as folder:
         agent = Getmail(folder, store, NOWHERE)
-        wrong += _said("getmail", "nobody to judge", fetched(agent, mails[::10]))
+        wrong += _said("getmail", "nobody to judge", counted(agent, mails[::10]))
+    small = [mail for mail in mails if len(mail) < SMALL_MAIL]
+    with Dovecot() as store, home(SMALL_DISK) as folder:
+        agent = Getmail(folder, store, daemon.address)
+        wrong += _said("getmail", "a full disk", counted(agent, small))
     return wrong
 
 
