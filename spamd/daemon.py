@@ -21,6 +21,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -88,7 +89,23 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
     _probe(settings.metrics, workers)
     if workers == 1:
         return _run(_work(lambda: _built(settings, read_again, columns[0], 0), None, read_from))
+    _upgrade(settings)
     return _run(_supervisor(settings, columns).run())
+
+
+def _upgrade(settings: Settings) -> None:
+    """Bring a SQLite file to this version's schema before any worker opens it.
+
+    In a process of its own, as it takes modules that this one never needs again. What goes wrong
+    there goes wrong in each worker too, which says it.
+    """
+    database = settings.database
+    if database.path is None or Lookup.of(database, schema=SCHEMA, bayes=settings.bayes):
+        return
+    url = f"database.url={database.url}"
+    command = [sys.executable, "-P", "-m", "spamd", "--set", url, "database", "upgrade"]
+    environment = {**os.environ, "SPAMD_CONFIG": os.devnull}
+    subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603 - ours
 
 
 def raise_file_limit() -> None:

@@ -14,11 +14,21 @@ write, wrong password); `StorageUnavailable` when the database doesn't answer or
 
 import asyncio
 import os
+import random
 import sqlite3
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection, Table, event
 from sqlalchemy.engine import URL, make_url
@@ -36,6 +46,7 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 CHUNK = 500
 """Keys or rows per statement."""
@@ -55,6 +66,13 @@ LOCK_WAIT_S = 0.5
 
 OUR_FAULT = (IntegrityError, ProgrammingError, DataError)
 """Errors of a statement, not of the server: nothing gets better by waiting."""
+
+CONFLICTS = ("40001", "40P01")
+"""SQLSTATE of a transaction that PostgreSQL ended in favour of another: serialization failure,
+deadlock. Nothing of it happened, and the same may be tried again at once."""
+
+CONFLICT_PAUSES_S = (0.01, 0.05, 0.2, 0.5)
+"""Before each further try, more or less: the other one must get through meanwhile."""
 
 CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 """Files by which Docker and Podman say that this is a container."""
@@ -181,6 +199,35 @@ class Database:
         await self.engine.dispose()
 
 
+def retried(
+    transaction: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Have a transaction done again, a few times, when it was ended in favour of another.
+
+    SQLite never ends one: who begins to write waits for the lock before (`Database.writing`).
+    """
+
+    @wraps(transaction)
+    async def again(*args: P.args, **kwargs: P.kwargs) -> T:
+        for pause_s in CONFLICT_PAUSES_S:
+            try:
+                return await transaction(*args, **kwargs)
+            except StorageUnavailable as error:
+                if not _is_conflict(error):
+                    raise
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+        return await transaction(*args, **kwargs)
+
+    return again
+
+
+def _is_conflict(error: StorageUnavailable) -> bool:
+    cause = error.__cause__
+    if isinstance(cause, DBAPIError):
+        cause = cause.orig
+    return getattr(cause, "sqlstate", None) in CONFLICTS
+
+
 def check_file(path: Path) -> None:
     """Check that a SQLite database may lie at `path`, and make an empty file if there is none.
 
@@ -260,7 +307,12 @@ def upsert(connection: AsyncConnection) -> "type[sqlite.Insert] | type[postgresq
 async def put(
     connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]]
 ) -> None:
-    """Insert rows; each replaces the one with the same primary key."""
+    """Insert rows; each replaces the one with the same primary key.
+
+    They are locked in the order of their keys, so no two writers wait for each other.
+    """
+    keys = [each.name for each in table.primary_key]
+    rows = sorted(rows, key=lambda row: [row[name] for name in keys])
     if rows:
         insert = upsert(connection)(table)
         fresh = {each.name: insert.excluded[each.name] for each in table.c if not each.primary_key}

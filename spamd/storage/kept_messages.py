@@ -10,7 +10,7 @@ from spamd.bayes.decision import Verdict
 from spamd.bayes.selection import Standing
 from spamd.feedback.ports import KeptMessage, KeptScan, KeptState
 from spamd.sample import Label
-from spamd.storage.engine import Database, put
+from spamd.storage.engine import Database, put, retried
 from spamd.storage.mailboxes import WAITING_STATES, key_of, remove, stored
 from spamd.storage.tables import kept, lesson, scan, sighting
 from spamd.storage.times import from_number, to_number
@@ -35,6 +35,7 @@ class SqlKeptMessages:
         async with self._database.reading() as connection:
             return [_message(row) for row in await connection.execute(wanted)]
 
+    @retried
     async def put(
         self, account: str, rows: Sequence[KeptMessage], gone: Sequence[tuple[str, str]] = ()
     ) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.feedback.ports import LeaseHolder
 from spamd.ports import Clock
-from spamd.storage.engine import Database, upsert
+from spamd.storage.engine import Database, retried, upsert
 from spamd.storage.tables import lease
 from spamd.storage.times import from_number, to_number
 
@@ -24,6 +24,7 @@ class SqlLeases:
         self._database = database
         self._clock = clock
 
+    @retried
     async def acquire(self, name: str, holder: str, seconds: float) -> bool:
         now = self._clock.now()
         ahead = to_number(now + timedelta(seconds=seconds))
@@ -50,6 +51,7 @@ class SqlLeases:
             found = await _holder(connection, name)
         return found is not None and found.holder == holder
 
+    @retried
     async def release(self, name: str, holder: str) -> None:
         ours = (lease.c.name == name, lease.c.holder == holder)
         async with self._database.writing() as connection:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.feedback.ports import Cursor, KeptState, Parked, Sighting
 from spamd.sample import Label
 from spamd.storage import tables
-from spamd.storage.engine import Database, chunks, put
+from spamd.storage.engine import Database, chunks, put, retried
 from spamd.storage.times import from_number, to_number
 
 CURSOR, SEEN, PARKED, KEPT = tables.cursor, tables.sighting, tables.parked, tables.kept
@@ -45,6 +45,7 @@ class SqlMailboxes:
                     places.setdefault(row.mail, []).append(_sighting(row))
         return places
 
+    @retried
     async def save(
         self,
         account: str,
@@ -60,6 +61,7 @@ class SqlMailboxes:
             await remove(connection, KEPT, account, left, KEPT.c.state.in_(WAITING_STATES))
             await _add_sightings(connection, account, came)
 
+    @retried
     async def rename(self, account: str, old: str, new: str) -> None:
         async with self._database.writing() as connection:
             for table in (CURSOR, SEEN, KEPT):
@@ -68,12 +70,14 @@ class SqlMailboxes:
                 change = update(table).where(mine, table.c.folder == old).values(folder=new)
                 await connection.execute(change)
 
+    @retried
     async def forget(self, account: str, folder: str) -> None:
         async with self._database.writing() as connection:
             for table in (CURSOR, SEEN, KEPT):
                 here = (table.c.account == account, table.c.folder == folder)
                 await connection.execute(delete(table).where(*here))
 
+    @retried
     async def park(self, parked: Parked) -> None:
         row = {
             "account": parked.account,
@@ -109,6 +113,7 @@ class SqlMailboxes:
                 for row in await connection.execute(wanted)
             ]
 
+    @retried
     async def unpark(self, account: str, folder: str, uid: str) -> None:
         here = (PARKED.c.account == account, PARKED.c.folder == folder, PARKED.c.uid == uid)
         async with self._database.writing() as connection:
@@ -142,7 +147,7 @@ async def remove(
         keys.setdefault(folder, []).append(stored(key))
     for folder, gone in sorted(keys.items()):
         here = (table.c.account == account, table.c.folder == folder, *conditions)
-        for part in chunks(gone):
+        for part in chunks(sorted(gone)):
             await connection.execute(delete(table).where(*here, table.c.mail_key.in_(part)))
 
 

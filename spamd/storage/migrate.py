@@ -3,8 +3,8 @@
 Alembic's steps lie in the package `spamd.migrations`, so this works from an installed wheel,
 without any alembic.ini. All steps run in one transaction, on SQLite too: an upgrade that is killed
 has not happened and can be run again. Of several that begin at once the first upgrades and the
-others find it done. A SQLite file that holds data is copied beside itself before; no copy is ever
-overwritten.
+others wait, however long it takes, and find it done. A SQLite file that holds data is copied beside
+itself before; no copy is ever overwritten.
 
     await upgrade(database)            # `spamd database upgrade`; at the start on SQLite
     await check_schema(database)       # at the start on PostgreSQL: refuses instead of changing
@@ -12,8 +12,12 @@ overwritten.
 A database that a newer version of spamd wrote is never touched.
 """
 
+import asyncio
+import fcntl
 import os
 import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +26,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.errors import ConfigError
@@ -34,6 +38,10 @@ SECRET_BYTES = 32
 
 UPGRADING = 0x7370616D64
 """The number of PostgreSQL's advisory lock that upgrades queue at: "spamd"."""
+
+
+TURN_S = 0.1
+"""Between two looks whether another process has done its upgrade."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +69,9 @@ async def upgrade(database: Database) -> Upgrade:
     backup = None
     if before == after:
         return Upgrade(before=before, after=after, backup=None)
-    async with database.writing() as connection:
+    async with _turn(database), database.writing() as connection:
         if not database.is_sqlite:
+            await connection.execute(text("SET LOCAL lock_timeout = 0"))  # however long it takes
             await connection.execute(select(func.pg_advisory_xact_lock(UPGRADING)))
         before = await _revision_seen_by(connection, database)
         if before == after:  # somebody else was quicker
@@ -73,6 +82,30 @@ async def upgrade(database: Database) -> Upgrade:
         await connection.run_sync(lambda plain: command.upgrade(_config(plain), after))
         await _first_rows(connection)
     return Upgrade(before=before, after=after, backup=backup)
+
+
+@asynccontextmanager
+async def _turn(database: Database) -> AsyncGenerator[None]:
+    """Wait until no other process on this machine upgrades in the folder of a SQLite file.
+
+    Who waits for SQLite's own lock gives up after `database.busy_timeout_s`. This one belongs to
+    the folder and leaves no file behind; the kernel gives it back when its holder dies.
+    PostgreSQL's upgrades queue at a lock of the server.
+    """
+    if database.path is None:
+        yield
+        return
+    folder = os.open(database.path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        while True:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(TURN_S)
+        yield
+    finally:
+        os.close(folder)
 
 
 async def downgrade(database: Database, revision: str) -> None:

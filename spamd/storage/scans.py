@@ -88,6 +88,7 @@ class Scans:
             there = {row["id"] for row in rows}
             late = {name: answer for name, answer in answers.items() if name not in there}
             async with self._database.writing() as connection:
+                rows.sort(key=lambda row: str(row["id"]))  # two writers lock them in one order
                 await _write(connection, rows, late, hours)
         except BaseException:
             # Newer ones may have come meanwhile; if there is no room for all, the oldest go.

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import select, update
 
 from spamd.feedback.ports import AccountState, WatchedAccount
-from spamd.storage.engine import Database, chunks, put
+from spamd.storage.engine import Database, chunks, put, retried
 from spamd.storage.tables import account
 from spamd.storage.times import from_number, to_number
 
@@ -32,6 +32,7 @@ class SqlAccounts:
                 for row in rows
             ]
 
+    @retried
     async def write(self, accounts: Sequence[WatchedAccount], watched: datetime) -> None:
         rows = [
             {
@@ -47,8 +48,9 @@ class SqlAccounts:
         async with self._database.writing() as connection:
             await put(connection, account, rows)
 
+    @retried
     async def leave(self, kept: Collection[str]) -> None:
-        gone = [each.name for each in await self.accounts() if each.name not in kept]
+        gone = sorted(each.name for each in await self.accounts() if each.name not in kept)
         for part in chunks(gone):
             these = account.c.name.in_(part)
             async with self._database.writing() as connection:

@@ -1,6 +1,7 @@
 """What is too long for every run of the tests: `make scale PART=…`, or all parts.
 
 lessons [N]    N lessons (20,000) from three daemons at once come to what one process learns
+    upgrades [N]   of databases of N tokens (100,000) and every revision, killed and by four at once
 """
 
 import asyncio
@@ -16,7 +17,9 @@ from spamd.storage.engine import Database
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
+from tests.scale import migrations
 from tests.scale.site import lesson, site, teach_from_all
+from tests.servers.postgresql import Postgresql
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts
 
 BATCH = 500
@@ -51,7 +54,19 @@ async def _same(url: str, folder: Path, number: int) -> None:
         raise SystemExit(1)
 
 
-PARTS: dict[str, Callable[..., None]] = {"lessons": lessons}
+def upgrades(tokens: int = 100_000) -> None:
+    """Upgrade from every revision on both databases, killed five times, then four at once."""
+    with Postgresql() as server, tempfile.TemporaryDirectory() as folder:
+        for number, revision in enumerate(migrations.revisions()[:-1]):
+            server.do(f"CREATE DATABASE r{revision} TEMPLATE template0")
+            sqlite = f"sqlite:///{folder}/{revision}/spamd.db"
+            Path(folder, revision).mkdir()
+            for url in (sqlite, server.url(f"r{revision}")):
+                migrations.play(url, revision, tokens=tokens, kills=5, seed=number)
+                print(f"from {revision}: {url.partition(':')[0]} whole", flush=True)
+
+
+PARTS: dict[str, Callable[..., None]] = {"lessons": lessons, "upgrades": upgrades}
 
 
 def main(arguments: Sequence[str]) -> None:

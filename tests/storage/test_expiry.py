@@ -189,6 +189,30 @@ async def test_i6_rows_expire_in_small_batches_between_which_others_write(bench:
     assert set(await bench.scans.by_id(["old 0", "old 1199", "new"])) == {"new"}
 
 
+async def test_d23_an_expiry_that_is_killed_half_way_goes_on_at_the_next_run(bench: Bench) -> None:
+    for number in range(1_200):
+        bench.scans.record(report(mail("old"), id=f"old {number}"))
+    await bench.scans.flush()
+    bench.clock.advance(days=15)
+    deleted: list[str] = []
+
+    def dies(_: object, __: object, statement: str, *___: object) -> None:
+        if statement.startswith("DELETE FROM scan"):
+            deleted.append(statement)
+            if len(deleted) == 2:
+                raise KeyboardInterrupt
+
+    engine = bench.database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", dies)
+    with pytest.raises(KeyboardInterrupt):
+        await bench.expire()
+    event.remove(engine, "before_cursor_execute", dies)
+    left = (await bench.rows())["scan"]
+    assert 0 < left < 1_200
+    assert (await bench.expire()).scans == left
+    assert (await bench.rows())["scan"] == 0
+
+
 async def test_j6_the_states_of_accounts_are_seen_by_others(bench: Bench) -> None:
     lost = WatchedAccount(
         name="anna@b:1",

@@ -13,7 +13,7 @@ from spamd.sample import Label
 from spamd.storage import tables
 from spamd.storage.corpus import corpus_tables
 from spamd.storage.corpus.codec import decode_features, encode_features
-from spamd.storage.engine import Database, chunks
+from spamd.storage.engine import Database, chunks, retried
 from spamd.storage.tables import storable
 from spamd.storage.times import from_number, to_number
 
@@ -26,6 +26,7 @@ class SqlHeldLessons:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @retried
     async def hold(self, held: Sequence[Held]) -> None:
         """Store lessons; one with the same digest as another replaces it, under a new number."""
         async with self._database.writing() as connection:
@@ -53,6 +54,7 @@ class SqlHeldLessons:
                 for row in rows
             ]
 
+    @retried
     async def drop(self, numbers: Sequence[int]) -> int:
         async with self._database.writing() as connection:
             return await _removed(connection, HELD.c.number, numbers)

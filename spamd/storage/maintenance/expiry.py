@@ -9,11 +9,11 @@ that is watched holds stays, however old its mail is.
 from dataclasses import dataclass, fields
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Table, delete, func, select, tuple_
+from sqlalchemy import ColumnElement, Delete, Table, delete, func, select, tuple_
 
 from spamd.ports import Clock
 from spamd.storage.corpus import corpus_tables
-from spamd.storage.engine import Database
+from spamd.storage.engine import Database, retried
 from spamd.storage.options import Ages
 from spamd.storage.tables import (
     account,
@@ -115,8 +115,12 @@ class _Old:
         some = delete(table).where(key.in_(select(*keys).where(these).limit(CHUNK)))
         removed = 0
         while True:
-            async with self._database.writing() as connection:
-                batch = (await connection.execute(some)).rowcount
+            batch = await self._done(some)
             removed += batch
             if batch < CHUNK:
                 return removed
+
+    @retried
+    async def _done(self, statement: Delete) -> int:
+        async with self._database.writing() as connection:
+            return (await connection.execute(statement)).rowcount
