@@ -111,7 +111,7 @@ class Application:
         self.observer.capture_libraries()
         self._opening = StoreOpening(settings, self.observer, preload)
         third_s = settings.relay.inspect_timeout_s / 3  # the last one is for its start
-        self._extractor = Extractor(settings.tokenizer, wait_s=third_s, work_s=third_s)
+        self._extractor = Extractor(settings.reading, wait_s=third_s, work_s=third_s)
         no_verdicts = NoVerdicts(settings, resources.scanner(settings, _no_model, os.urandom(16)))
         self._shared = Shared.of(
             settings.relay, no_verdicts, no_verdicts, self.observer, WallClock()

@@ -72,7 +72,7 @@ def scanner(settings: "Settings", model: "Callable[[], Model]", key: bytes) -> "
     return Scanner(
         model=model,
         decision=settings.decision,
-        tokenizer=settings.tokenizer,
+        tokenizer=settings.reading,
         clock=WallClock(),
         key=key,
         random=os.urandom,
@@ -92,7 +92,7 @@ def extract(settings: "Settings") -> "Extract":
     """Return how the bytes of a mail become features."""
     from spamd.message.features import extract as features_of
 
-    return lambda content: features_of(content, settings.tokenizer)
+    return lambda content: features_of(content, settings.reading)
 
 
 def trainer(

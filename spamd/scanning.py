@@ -19,14 +19,15 @@ from spamd.bayes.model import CLASSIFIERS, Evidence, Model
 from spamd.bayes.wishes import borders, decide_for
 from spamd.errors import Overloaded
 from spamd.extraction.extractor import Extractor
-from spamd.message.features import Features, extract
+from spamd.message.authentication.route import plain_address, within
+from spamd.message.features import Features, believed, extract
 from spamd.message.identity import CUT, new_id, with_rest
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.person import SITE, Person
 from spamd.report import ScanReport, Verdicts
 
 if TYPE_CHECKING:  # a command that scans needs nothing else of the ports
-    from spamd.message.envelope import Envelope
+    from spamd.message.envelope import Client, Envelope
     from spamd.ports import Clock, Observer, People
 
 INLINE_BYTES = 16 * 1024
@@ -70,6 +71,7 @@ class Scanner:
         self._model = model
         self._decision = decision
         self._tokenizer = tokenizer
+        self._auth = believed(tokenizer)
         limits = tokenizer.limits
         self._hurried = replace(
             tokenizer,
@@ -93,16 +95,31 @@ class Scanner:
         started = self._clock.monotonic()
         return self.judge(self.extract(content), started)
 
-    def extract(self, content: bytes, *, arriving: bool = False) -> Features:
+    def extract(self, content: bytes, *, arriving: bool = False, bare: bool = False) -> Features:
         """Return the features of a message: the part of a scan that may run elsewhere.
 
         An `arriving` message has not been relayed by us yet, whatever its fields say.
         """
-        return extract(content, self._tokenizer, arriving=arriving)
+        return extract(content, self._tokenizer, arriving=arriving, bare=bare)
 
-    def extract_start(self, content: bytes) -> Features:
+    def extract_start(self, content: bytes, *, bare: bool = False) -> Features:
         """Return the features of the start of a message, in the time of a small one."""
-        return extract(content, self._hurried, arriving=True)
+        return extract(content, self._hurried, arriving=True, bare=bare)
+
+    def is_bare(self, client: "Client") -> bool:
+        """Tell whether a client's mail is as a stranger wrote it."""
+        return client.bare and not within(client.address, self._auth.networks)
+
+    def from_client(self, features: Features, client: "Client") -> Features:
+        """Return the features with what SMTP, or the mail server that asks, says of its client."""
+        proof, address = features.proof, plain_address(client.address)
+        if within(address, self._auth.networks):
+            address = ""  # of our own servers, one
+        login = proof.login or client.login is not None
+        if (address in ("", proof.client)) and login == proof.login:
+            return features
+        proof = replace(proof, client=address or proof.client, login=login)
+        return replace(features, proof=proof)
 
     def judge(self, features: Features, started: float, person: Person = SITE) -> ScanReport:
         """Return a person's report on features; extraction began at `started` (monotonic s)."""
@@ -225,9 +242,12 @@ class ScanningInspector:
         """
         started = self._clock.monotonic()
         if size_bytes <= INLINE_BYTES:
-            features = await _whole(self._scanner.extract(read(), arriving=True), rest)
+            bare = self._scanner.is_bare(envelope.client)
+            features = self._scanner.extract(read(), arriving=True, bare=bare)
+            features = await _whole(features, rest)
         else:
-            features = await self._large(read, size_bytes, envelope.client.address, rest)
+            features = await self._large(read, size_bytes, envelope.client, rest)
+        features = self._scanner.from_client(features, envelope.client)
         if self._people is None:
             report = self._scanner.judge(features, started)
             self._log.record(report)
@@ -240,15 +260,24 @@ class ScanningInspector:
         return verdicts
 
     async def _large(
-        self, read: Callable[[], bytes], size_bytes: int, client: str, rest: Callable[[], bytes]
+        self,
+        read: Callable[[], bytes],
+        size_bytes: int,
+        client: "Client",
+        rest: Callable[[], bytes],
     ) -> Features:
         try:
-            return await _whole(await self._extractor.extract(read, size_bytes, client), rest)
+            features = await self._extractor.extract(
+                read, size_bytes, client.address, bare=self._scanner.is_bare(client)
+            )
+            return await _whole(features, rest)
         except Overloaded as error:
             self._observer.failed("message.overloaded", error)
             if self._defer:
                 raise
-        return self._scanner.extract_start(await asyncio.to_thread(read))
+        return self._scanner.extract_start(
+            await asyncio.to_thread(read), bare=self._scanner.is_bare(client)
+        )
 
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""

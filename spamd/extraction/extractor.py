@@ -20,7 +20,7 @@ from contextlib import suppress
 
 from spamd.errors import Overloaded
 from spamd.extraction.fair_queue import FairQueue
-from spamd.extraction.worker import framed
+from spamd.extraction.worker import BARE, HANDED_ON, framed
 from spamd.message.features import Features
 from spamd.message.tokens.tokenizer import TokenizerOptions
 
@@ -54,8 +54,12 @@ class Extractor:
         self._leaving: list[WorkerProcess] = []
         self._closed = False
 
-    async def extract(self, read: Callable[[], bytes], size_bytes: int, client: str) -> Features:
+    async def extract(
+        self, read: Callable[[], bytes], size_bytes: int, client: str, *, bare: bool = False
+    ) -> Features:
         """Return the features of the message that `read` returns once its turn has come.
+
+        `bare` as for `features.extract`.
 
         Raises:
             Overloaded: no worker was free in time or can be started, or it took too long.
@@ -70,7 +74,7 @@ class Extractor:
             try:
                 async with asyncio.timeout(self._work_s):
                     content = await asyncio.get_running_loop().run_in_executor(self._reader, read)
-                    features = await worker.extract(content)
+                    features = await worker.extract(content, bare=bare)
             except TimeoutError:
                 raise Overloaded("the message took too long") from None
             except (OSError, EOFError) as error:
@@ -129,8 +133,8 @@ class WorkerProcess:
         worker._send(pickle.dumps(options))
         return worker
 
-    async def extract(self, content: bytes) -> Features:
-        """Return the features of a message that is not empty.
+    async def extract(self, content: bytes, *, bare: bool = False) -> Features:
+        """Return the features of a message; `bare` as for `features.extract`.
 
         Raises:
             OSError, EOFError: the worker has ended.
@@ -139,7 +143,9 @@ class WorkerProcess:
             self._alarm.cancel()
         source, sink = self._process.stdout, self._process.stdin
         assert source is not None and sink is not None  # noqa: S101, PT018 - made as pipes
-        self._send(content)
+        sink.write(framed(len(content) + 1))
+        sink.write(BARE if bare else HANDED_ON)
+        sink.write(content)
         await sink.drain()
         size = int.from_bytes(await source.readexactly(4), "big")
         answer = await source.readexactly(size)
@@ -173,5 +179,5 @@ class WorkerProcess:
 
     def _send(self, content: bytes) -> None:
         assert self._process.stdin is not None  # noqa: S101 - made as a pipe
-        self._process.stdin.write(framed(content))
+        self._process.stdin.write(framed(len(content)))
         self._process.stdin.write(content)

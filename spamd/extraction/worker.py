@@ -24,13 +24,18 @@ from spamd.message.features import Features, Texts, extract
 if TYPE_CHECKING:
     from spamd.message.tokens.tokenizer import TokenizerOptions
 
+BARE = b"b"
+"""Stands in front of a mail as a stranger wrote it; `HANDED_ON` in front of others."""
+
+HANDED_ON = b"h"
+
 NICE = 5
 """Enough that small messages go first, and little enough that large ones get on."""
 
 
-def framed(content: bytes) -> bytes:
-    """Return the length that begins a frame of that content."""
-    return len(content).to_bytes(4, "big")
+def framed(size_bytes: int) -> bytes:
+    """Return the length that begins a frame of that many bytes."""
+    return size_bytes.to_bytes(4, "big")
 
 
 def compact(features: Features) -> Features:
@@ -50,9 +55,10 @@ def work(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until there is no more input."""
     options: TokenizerOptions = pickle.loads(_frame(source))  # noqa: S301 - from our parent
     while content := _frame(source):
-        features = compact(extract(content, options, arriving=True))
+        bare = content[:1] == BARE
+        features = compact(extract(content[1:], options, arriving=True, bare=bare))
         answer = pickle.dumps(features, pickle.HIGHEST_PROTOCOL)
-        sink.write(framed(answer))
+        sink.write(framed(len(answer)))
         sink.write(answer)
         sink.flush()
 

@@ -11,6 +11,8 @@ class Client:
     port      TCP port at its side          name      what DNS calls the address, "" when unknown
     tls       the session is encrypted      login     who authenticated, None when nobody did
     protocol  "SMTP", "ESMTP", "ESMTPS", "LMTP" … as in RFC 3848
+    bare      it is a stranger, whose mail is as he wrote it: no server of ours has put a field on
+              top, or it does not show what it put there
     """
 
     address: str
@@ -20,6 +22,7 @@ class Client:
     tls: bool
     login: str | None
     protocol: str
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

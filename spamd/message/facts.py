@@ -40,7 +40,6 @@ SCHEMA = FactSchema(
 
 _INDEX = [{value: place for place, value in enumerate(values)} for _, values in SCHEMA.discrete]
 _ADDRESS = re.compile(rb"[^\s<>@,;:\"]{1,64}@[^\s<>@,;:\"]{1,255}")
-_RESULT = re.compile(rb"\b(?:spf|dkim|dmarc)\s*=\s*([a-z]+)", re.IGNORECASE)
 _DOCUMENT = {
     "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "rtf", "csv", "txt", "ics",
     "docm", "xlsm",
@@ -63,14 +62,17 @@ _SCRIPTS = {
 _SCRIPT_CHARS = 1_000  # of the start: the script of a mail shows in its first lines
 
 
-def discrete(message: Message, reading: Reading) -> NDArray[np.uint8]:
-    """Return the index of the value of each discrete fact, in the order of `SCHEMA`."""
+def discrete(message: Message, reading: Reading, authentication: str = "none") -> NDArray[np.uint8]:
+    """Return the index of the value of each discrete fact, in the order of `SCHEMA`.
+
+    `authentication` is what proves the sender (`Proof.fact`).
+    """
     values = (
         _charset(reading),
         _form(reading),
         _attachment(message, reading),
         _recipients(message),
-        _authentication(message),
+        authentication,
         _list(message),
         _reply(message, reading),
         _subject(reading),
@@ -167,18 +169,6 @@ def _recipients(message: Message) -> str:
     if count == 0:
         return "undisclosed" if to.strip() else "none"
     return "one" if count == 1 else "few" if count < 6 else "many"
-
-
-def _authentication(message: Message) -> str:
-    """Only the topmost field counts, the one our own border added; others came with the mail."""
-    results = {
-        found.lower() for found in _RESULT.findall(message.first("authentication-results") or b"")
-    }
-    if not results - {b"none"}:
-        return "none"
-    good = b"pass" in results
-    bad = bool(results & {b"fail", b"softfail", b"permerror", b"temperror"})
-    return "mixed" if good and bad else "fail" if bad else "pass" if good else "none"
 
 
 def _list(message: Message) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spamd.message import facts
+from spamd.message.authentication.proof import NO_PROOF, NOTHING_TRUSTED, AuthOptions, Proof, prove
 from spamd.message.identity import CUT, digest, rest_of, with_rest
 from spamd.message.mime.charset import header_text
 from spamd.message.mime.parser import Message, parse
@@ -58,6 +59,7 @@ class Features:
     sample   what the mathematics sees            texts    texts[i] is the text of sample.ids[i]
     digest   identity of the stable part          id       the id it claims to have, unverified
     defects  names of what was wrong with it      sender_domain  of its From field, "" without one
+    proof    who it is from, and what proves it
     """
 
     sample: Sample
@@ -67,25 +69,40 @@ class Features:
     sender_domain: str
     defects: tuple[str, ...]
     size_bytes: int
+    proof: Proof = NO_PROOF
 
 
-_DEFAULTS = TokenizerOptions()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions(TokenizerOptions):
+    """All that steers how bytes become features: the tokenizer's options, and whom is believed."""
+
+    auth: AuthOptions = NOTHING_TRUSTED
+
+
+def believed(options: TokenizerOptions) -> AuthOptions:
+    """Return whom options believe about the sender of a mail: nobody, where they don't say."""
+    return options.auth if isinstance(options, ReadingOptions) else NOTHING_TRUSTED
+
+
+_DEFAULTS = ReadingOptions()
 
 
 def extract(
-    raw: bytes, options: TokenizerOptions = _DEFAULTS, *, arriving: bool = False
+    raw: bytes, options: TokenizerOptions = _DEFAULTS, *, arriving: bool = False, bare: bool = False
 ) -> Features:
     """Return the features of a message given as bytes, in whatever state they are.
 
     `arriving` says that it stands at our door: no field of it that looks like ours is ours, and of
     a mail that is larger than what is read this may be the start: the digest lacks the body.
+    `bare`: it comes from a stranger as he wrote it, no server of ours has put a field on top.
     """
     limits = options.limits
     message = parse(raw, limits)
     if arriving and "x-spam-id" in message.topmost:
         message = _without_id(message)
     reading = read(message, limits)
-    tokens: Tokens = tokenize(message, reading, options)
+    proof = prove(message, believed(options), bare=bare)
+    tokens: Tokens = tokenize(message, reading, options, proof.tokens())
     source = grams.gram_source(message, reading, limits, route="route" not in options.without)
     identity = digest(message, reading)
     if CUT in message.defects and not arriving:
@@ -95,7 +112,7 @@ def extract(
             ids=tokens.ids,
             occurrences=tokens.occurrences,
             kinds=tokens.kinds,
-            discrete=facts.discrete(message, reading),
+            discrete=facts.discrete(message, reading, proof.fact),
             continuous=facts.continuous(message, reading, len(tokens.ids)),
             grams=grams.grams(source),
         ),
@@ -105,6 +122,7 @@ def extract(
         sender_domain=_sender_domain(message),
         defects=message.defects + reading.defects,
         size_bytes=len(raw),
+        proof=proof,
     )
 
 

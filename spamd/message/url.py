@@ -158,7 +158,7 @@ def canonical_host(host: str) -> str:
     host = host[:255].lower().strip(".")
     if "xn--" not in host:
         return host if host.isascii() else _folded(host)
-    return ".".join(_label(label) for label in host.split("."))
+    return ".".join(host_label(label) for label in host.split("."))
 
 
 def _folded(host: str) -> str:
@@ -167,7 +167,8 @@ def _folded(host: str) -> str:
     return host
 
 
-def _label(label: str) -> str:
+def host_label(label: str) -> str:
+    """Return a label in Unicode when it is an `xn--` one that round-trips, else as it is."""
     if not label.startswith("xn--") or len(label) > 63:
         return label
     try:

@@ -100,6 +100,11 @@ def is_here(address: str) -> bool:
         return False
 
 
+def is_stranger(address: str) -> bool:
+    """Tell whether a client is not this machine, by address or at a UNIX socket."""
+    return bool(address) and not is_here(address)
+
+
 def _connections_possible() -> int:
     """Return how many sessions the limit on open files allows."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -46,6 +46,8 @@ from spamd.feedback.options import FeedbackOptions
 from spamd.listeners.milter.options import MilterOptions
 from spamd.listeners.spamc.options import SpamcOptions
 from spamd.listeners.web.options import WebOptions
+from spamd.message.authentication.proof import AuthOptions
+from spamd.message.features import ReadingOptions
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.network.addresses import Listener
 from spamd.observe.options import LogOptions, MetricsOptions
@@ -93,6 +95,7 @@ class Settings(BaseSettings):
     dependence: DependenceOptions = Field(default_factory=DependenceOptions)
     fusion: FusionOptions = Field(default_factory=FusionOptions)
     tokenizer: TokenizerOptions = Field(default_factory=TokenizerOptions)
+    auth: AuthOptions = Field(default_factory=AuthOptions)
     database: DatabaseOptions = Field(default_factory=DatabaseOptions)
     training: TrainingOptions = Field(default_factory=TrainingOptions)
     feedback: FeedbackOptions = Field(default_factory=FeedbackOptions)
@@ -105,6 +108,12 @@ class Settings(BaseSettings):
         """Return every address to listen on; the part of its key before the dot is its section."""
         sections = (self.relay, self.milter, self.spamc, self.web)
         return tuple(listener for section in sections for listener in section.listeners)
+
+    @property
+    def reading(self) -> ReadingOptions:
+        """Return all that steers how bytes become features."""
+        tokenizer = self.tokenizer
+        return ReadingOptions(without=tokenizer.without, limits=tokenizer.limits, auth=self.auth)
 
     @property
     def bayes(self) -> BayesOptions:

@@ -25,6 +25,8 @@ from spamd.message import (
     unicode,
     url,
 )
+from spamd.message.authentication import results, route, sender
+from spamd.message.authentication.proof import AuthOptions
 from spamd.message.css import colour, declarations, selector, stylesheet
 from spamd.message.html import page, tag
 from spamd.message.limits import Limits
@@ -192,7 +194,8 @@ def unaware(name: str) -> Callable[[Any], object]:
             case "parameters":
                 return features.extract(b"Content-Type: text/plain; " + one_line + b"\n\nb")
             case _:
-                return features.extract(name.encode() + b": " + one_line + b"\n\nb")
+                believed = features.ReadingOptions(auth=AuthOptions(trusted=("mx",)))
+                return features.extract(name.encode() + b": " + one_line + b"\n\nb", believed)
 
     return work
 
@@ -319,6 +322,7 @@ FUNCTIONS: dict[str, Work] = {
     "url.cut_out": url.cut_out,
     "url.take_apart": url.take_apart,
     "url.canonical_host": url.canonical_host,
+    "url.host_label": lambda text: url.host_label("xn--" + text),
     "url.registrable_domain": lambda text: url.registrable_domain(url.canonical_host(text)),
     "relay.received_count": _encoded(received_field.received_count),
     "relay.normalized": _encoded(lambda data: list(newlines.normalized([data]))),
@@ -328,11 +332,27 @@ FUNCTIONS: dict[str, Work] = {
         lambda data: without_unsupported(b"FROM:<a> " + data, ())
     ),
 }
+AUTHENTICATION: dict[str, Work] = {
+    "sender.domain_name": sender.domain_name,
+    "sender.address_name": lambda text: [sender.address_name(each + text) for each in ("", "a@")],
+    "sender.sender_of": lambda text: sender.sender_of(parser.parse(f"From: {text}".encode())),
+    "sender.same_organisation": lambda text: sender.same_organisation(text, f"a.{text}"),
+    "results.results_of": lambda text: [
+        results.results_of(f"{each}{text}".encode())
+        for each in ("", "mx; dkim=pass ", "mx;(", 'mx;"')
+    ],
+    "route.hop_of": lambda text: [
+        route.hop_of(f"{each}{text}".encode()) for each in ("", "from ", "from a (")
+    ],
+    "route.plain_address": route.plain_address,
+}
+FUNCTIONS |= AUTHENTICATION
 FUNCTIONS |= {
     f"features.extract, {place}": unaware(place)
     for place in (
         "plain", "html", "latin", "raw", "part", "parameters", "Subject", "From", "To", "Received",
         "Content-Disposition", "Message-ID", "X-Any", "Date", "List-Id",
+        "Authentication-Results", "ARC-Seal",
     )
 }  # fmt: skip
 
@@ -345,6 +365,7 @@ COVERED = {
     "part.came_with", "part.ends_blank", "part.file_name", "part.is_named_message",
     "part.kind_of", "part.strays_at", "part.transfer_encoding_of", "reading.read",
     "shape.host_tricks", "shape.link_tokens", "shape.shape_tokens", "tokenizer.tokenize",
+    "proof.prove", "route.networks_of", "route.route_of", "route.within",
     "hashing.pair_ids", "hashing.token_id", "trace.handed_on", "transfer.transfer_decode",
 }  # fmt: skip
 """Reached through `features.extract`, or given no text of a mail."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spamd.evaluation.index import LabelledMail
     from spamd.evaluation.material import Progress
     from spamd.evaluation.protocol import EvaluationOptions
-    from spamd.message.tokens.tokenizer import TokenizerOptions
+    from spamd.message.features import ReadingOptions
 
 AS_SET = "as set"
 """The name of the settings that are in force, beside those of --compare."""
@@ -32,7 +32,7 @@ class Wish:
 
     mail: "Sequence[LabelledMail]"
     unseen: "Sequence[LabelledMail]"
-    settings: "dict[str, tuple[BayesOptions, TokenizerOptions]]"
+    settings: "dict[str, tuple[BayesOptions, ReadingOptions]]"
     options: "EvaluationOptions"
     seeds: tuple[int | None, ...]
 
@@ -238,7 +238,7 @@ def _seed(text: str) -> int | None:
 
 def _settings(
     here: Session, compare: Sequence[str], without: frozenset[str]
-) -> "dict[str, tuple[BayesOptions, TokenizerOptions]]":
+) -> "dict[str, tuple[BayesOptions, ReadingOptions]]":
     """Return the settings in force and those beside them, by name.
 
     Raises:
@@ -248,7 +248,7 @@ def _settings(
     found = {}
     for name in (AS_SET, *compare):
         settings = here.settings if name == AS_SET else here.varied(name.split())
-        tokenizer = replace(settings.tokenizer, without=settings.tokenizer.without | without)
+        tokenizer = replace(settings.reading, without=settings.reading.without | without)
         found[name] = (settings.bayes, tokenizer)
     return found
 

@@ -53,7 +53,7 @@ async def _forget(here: Session, wanted: Targets, *, as_json: bool) -> int:
         skipped = [
             Unreadable(name=name, reason="no message with this id is known") for name in unknown
         ]
-        for one in extracted(files.read(wanted.paths), here.settings.tokenizer):
+        for one in extracted(files.read(wanted.paths), here.settings.reading):
             if isinstance(one, Unreadable):
                 skipped.append(one)
             else:

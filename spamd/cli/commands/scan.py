@@ -61,7 +61,7 @@ def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
     with looked_up(here.settings) as words:
         secret = words.secret()
         with progress("scanning", size) as advance:
-            found = extracted(files.read(paths), here.settings.tokenizer)
+            found = extracted(files.read(paths), here.settings.reading)
             for batch in files.batches(found, BATCH):
                 readable = [one for one in batch if not isinstance(one, Unreadable)]
                 scanner = _scanner(words, here.settings, secret, [mail for _, mail in readable])
@@ -197,7 +197,7 @@ async def _explain(
     async with resources.open_store(here.settings) as store:
         secret = await store.secret()
         found = await remembered(store, wanted)
-        found += extracted(files.read(wanted.paths), here.settings.tokenizer)
+        found += extracted(files.read(wanted.paths), here.settings.reading)
         for one in found:
             if isinstance(one, Unreadable):
                 fault(f"{printable(one.name)}: {one.reason}")

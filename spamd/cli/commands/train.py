@@ -169,7 +169,7 @@ async def _train(here: Session, runs: Sequence[Run], *, as_json: bool) -> int:
             before = await store.totals()
             kept = await remembered(store, run.mail)
             mails = files.mail_only(files.read(run.mail.paths))
-            found = extracted(mails, here.settings.tokenizer, packed=True)
+            found = extracted(mails, here.settings.reading, packed=True)
             with progress("learning", run.extent.size_bytes) as advance:
                 summary = await _teach(store, here.settings, run.label, chain(kept, found), advance)
             after = await store.totals()

@@ -127,7 +127,7 @@ def report(mail: "Spool", config: "str | None", given: "Sequence[str]") -> "Scan
     started = WallClock().monotonic()
     # Line ends count as one octet: so the start is surely as long as what is looked at.
     start = mail.first(2 * settings.tokenizer.limits.read_bytes + 1)
-    features = extract(start, settings.tokenizer, arriving=True)
+    features = extract(start, settings.reading, arriving=True)
     if CUT in features.defects:
         rest = rest_of(mail.blocks())
         features = replace(features, digest=with_rest(features.digest, rest))

@@ -5,6 +5,7 @@ from ipaddress import IPv6Address, ip_address
 
 from spamd.listeners.milter.packets import connection, macros
 from spamd.message.envelope import Client, Envelope
+from spamd.network.connection_limiter import is_stranger
 
 _KNOWN = {
     b"C": {b"client_addr"},
@@ -83,6 +84,7 @@ class Greeting:
             tls=bool(self._macro(b"M", b"tls_version") or self._macro(b"H", b"tls_version")),
             login=login.decode("utf-8", "surrogateescape") or None,
             protocol="ESMTP",
+            bare=is_stranger(self._address),
         )
         return Envelope(sender=sender, recipients=tuple(recipients), client=client)
 

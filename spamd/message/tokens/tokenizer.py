@@ -70,8 +70,13 @@ class Tokens:
     second: NDArray[np.int32]
 
 
-def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> Tokens:
-    """Return the tokens of a message; total, the same for the same content on every path."""
+def tokenize(
+    message: Message, reading: Reading, options: TokenizerOptions, proof: Sequence[str] = ()
+) -> Tokens:
+    """Return the tokens of a message; total, the same for the same content on every path.
+
+    `proof` are those that say what proves its sender.
+    """
     bag = _Bag(options)
     without = options.without
     bag.text(unicode.words(reading.text))
@@ -82,7 +87,7 @@ def tokenize(message: Message, reading: Reading, options: TokenizerOptions) -> T
         bag.fields(found.fields)
         bag.add([text for each in found.fields for text in each.links], Kind.LINK)
         if "shape" not in without:
-            bag.add(found.shape, Kind.SHAPE)
+            bag.add([*found.shape, *proof], Kind.SHAPE)
     if "hidden" not in without:
         bag.hidden("title", unicode.words(reading.title))
         bag.hidden("hidden", unicode.words(reading.hidden))

@@ -24,6 +24,7 @@ class Greeting:
     Attributes:
         address, port: of the client, as far as a trusted proxy has said.
         trusted: it may name another client.
+        stranger: neither a server of ours nor this machine is at the other end.
         helo: what it called itself; None before EHLO.
         extended: it said EHLO or LHLO.
         logged_in: the next hop has taken its login.
@@ -35,6 +36,7 @@ class Greeting:
         self.address = ""
         self.port = 0
         self.trusted = False
+        self.stranger = False
         self.helo: str | None = None
         self.extended = False
         self.logged_in = False
@@ -125,6 +127,7 @@ class Greeting:
             tls=self._transport.encrypted,
             login="" if self.logged_in else None,
             protocol="LMTP" if self._lmtp else "ESMTP" if self.extended else "SMTP",
+            bare=self.stranger,
         )
         if self._named:
             client = named_client(client, self._named) or client

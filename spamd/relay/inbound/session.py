@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Mapping
 from operator import attrgetter
 
 from spamd.network.addresses import Listener
-from spamd.network.connection_limiter import network_of
+from spamd.network.connection_limiter import is_stranger, network_of
 from spamd.relay.inbound.aiosmtpd_adapter import Command, CommandLoop
 from spamd.relay.inbound.command_limits import ClientLimits
 from spamd.relay.inbound.context import RelayContext
@@ -142,6 +142,7 @@ class Session:
                 greeting.address, greeting.port = named
                 greeting.trusted = False  # the proxy is trusted, its client is not
                 self._change_slot()
+        greeting.stranger = is_stranger(greeting.address) and not greeting.trusted
         if self._listener.tls:
             await transport.start_tls()
         elif proxied:

@@ -14,7 +14,7 @@ a stored text and its id can't disagree. decode ∘ encode = id.
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from struct import Struct
 from typing import Any
 
@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spamd.bayes.classifiers import logistic
+from spamd.message.authentication.proof import NO_PROOF, Proof
+from spamd.message.authentication.sender import Sender
 from spamd.message.features import Features, Texts
 from spamd.message.tokens.hashing import pair_ids, word_ids
 from spamd.sample import Sample
@@ -252,9 +254,35 @@ def encode_features(features: Features) -> bytes:
             "sender_domain": features.sender_domain,
             "defects": features.defects,
             "size_bytes": features.size_bytes,
+            "proof": proof_to_json(features.proof),
         }
     ).encode()
     return LENGTH.pack(len(about)) + about + encode_sample(features.sample, features.texts)
+
+
+def proof_to_json(proof: Proof) -> dict[str, Any]:
+    """Return what JSON can hold of a proof."""
+    return asdict(proof)
+
+
+def proof_of_json(found: dict[str, Any] | None) -> Proof:
+    """Return what `proof_to_json` was given; features stored before there were proofs have none.
+
+    Raises:
+        KeyError, TypeError: it is damaged.
+    """
+    if found is None:
+        return NO_PROOF
+    sender = found["sender"]
+    pairs = tuple((method, result) for method, result in found["results"])
+    return Proof(
+        **{
+            **found,
+            "sender": Sender(**{**sender, "addresses": tuple(sender["addresses"])}),
+            "results": pairs,
+            "domains": tuple(found["domains"]),
+        }
+    )
 
 
 def decode_features(blob: bytes) -> Features:
@@ -269,6 +297,7 @@ def decode_features(blob: bytes) -> Features:
     try:
         about = json.loads(blob[LENGTH.size : end])
         digest = bytes.fromhex(about["digest"])
+        proof = proof_of_json(about.get("proof"))
     except (ValueError, KeyError, TypeError) as error:
         raise BlobError(f"stored features are damaged: {error}") from error
     sample, texts = decode_sample(blob[end:])
@@ -280,6 +309,7 @@ def decode_features(blob: bytes) -> Features:
         sender_domain=about["sender_domain"],
         defects=tuple(about["defects"]),
         size_bytes=about["size_bytes"],
+        proof=proof,
     )
 
 
