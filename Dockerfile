@@ -31,7 +31,7 @@ ENV PATH=/opt/spamd/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 USER 8025:8025
 WORKDIR /var/lib/spamd
 VOLUME /var/lib/spamd
-EXPOSE 8025
+EXPOSE 8025 11333
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s --retries=3 \
   CMD ["python3", "/etc/spamd/health.py"]
 STOPSIGNAL SIGTERM

@@ -2,7 +2,7 @@
 
     the store        open, its model in memory; or waited for (`store_opening.py`)
     the jobs         follow the corpus, write scans down, expire old ones, watch mailboxes
-    the listeners    the relay, milter, SPAMC, HTTP, the metrics endpoint
+    the listeners    the relay, milter, SPAMC, HTTP
 
 They begin in this order and end in the reverse one: nobody comes in before all stands, and the last
 message still finds everything in place. Only here do the packages meet: the relay gets an inspector
@@ -14,7 +14,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from math import nan
 from typing import TYPE_CHECKING, Protocol
@@ -23,15 +23,15 @@ from spamd import resources
 from spamd.bayes.decision import thresholds
 from spamd.bayes.model import Model
 from spamd.clock import WallClock
-from spamd.errors import ConfigError, StorageUnavailable
+from spamd.errors import StorageUnavailable
 from spamd.extraction.extractor import Extractor
 from spamd.feedback.message_teacher import MessageTeacher
 from spamd.feedback.report_address import ReportAddress
+from spamd.health import DaemonHealth
 from spamd.jobs import Job, Once, Periodic, running
 from spamd.listeners.milter.listener import milter_listener
 from spamd.listeners.spamc.listener import spamc_listener
 from spamd.network.shared import Shared
-from spamd.network.sockets import unbound
 from spamd.observe.error_rates import error_rates, span
 from spamd.observe.lag import LoopLag
 from spamd.observe.log import queue_id
@@ -45,7 +45,7 @@ from spamd.settings import Settings
 from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.maintenance.expiry import expire
 from spamd.storage.store import Store
-from spamd.store_opening import NoVerdicts, StoreOpening
+from spamd.store_opening import FOLLOW, NoVerdicts, StoreOpening
 
 if TYPE_CHECKING:
     from spamd.listeners.web.server import HttpListener
@@ -87,8 +87,13 @@ class Application:
         settings: of all packages.
         sockets: listening ones, one for each of `settings.listeners`.
         worker: its number among equal workers, from 0.
+        metrics: where it counts.
         preload: the model, when somebody reads it already.
         read_again: returns the settings as they are by then.
+
+    Attributes:
+        observer: whom all of it tells what happened.
+        health: tells how it is.
 
     Raises:
         ConfigError: a setting of the relay, the next hop or TLS can't be used.
@@ -99,6 +104,7 @@ class Application:
         settings: Settings,
         sockets: Sequence[socket.socket],
         worker: int,
+        metrics: Metrics,
         preload: Preload | None,
         read_again: Callable[[], Settings],
     ) -> None:
@@ -106,10 +112,10 @@ class Application:
         self._sockets = sockets
         self._worker = worker
         self._read_again = read_again
-        self._metrics = Metrics(settings.metrics)
+        self._metrics = metrics
         self.observer = resources.log_observer(settings, self._metrics, worker=worker)
         self.observer.capture_libraries()
-        self._opening = StoreOpening(settings, self.observer, preload)
+        self._opening = StoreOpening(settings, self.observer, preload, WallClock())
         third_s = settings.relay.inspect_timeout_s / 3  # the last one is for its start
         self._extractor = Extractor(settings.reading, wait_s=third_s, work_s=third_s)
         no_verdicts = NoVerdicts(settings, resources.scanner(settings, _no_model, os.urandom(16)))
@@ -124,6 +130,8 @@ class Application:
             report_handler=no_verdicts,
             sockets=_of_section("relay", settings, sockets),
         )
+        away = self._relay.next_hop_away if settings.relay.listeners else None
+        self.health = DaemonHealth(self._opening, away, metrics)
         self._web = self._http_listener() if settings.web.listeners else None
         self._feedback_changed = asyncio.Event()
         resources.extract(settings)(FIRST)
@@ -139,7 +147,6 @@ class Application:
             self._opening.begun(),
             running(self._jobs(), self.observer),
             self._taking_mail(),
-            self._showing_metrics(),
         ):
             yield
 
@@ -150,7 +157,7 @@ class Application:
             yield Once(name="opening", work=self._judge_when_open)
         yield LoopLag(self._metrics)
         refresh_s = settings.database.refresh_s
-        yield self._periodic("corpus", REFRESH_PAUSE_S, lambda store: store.follow(refresh_s))
+        yield self._periodic(FOLLOW, REFRESH_PAUSE_S, lambda store: store.follow(refresh_s))
         yield self._periodic("scans", WRITE_SCANS_S, lambda store: store.scans.flush())
         yield self._periodic("expiry", EXPIRE_S, self._expire)
         yield Once(name="feedback", work=self._watch_mailboxes)
@@ -161,9 +168,7 @@ class Application:
     def _periodic(
         self, name: str, every_s: float, work: Callable[[Store], Awaitable[object]]
     ) -> Periodic:
-        return Periodic(
-            name=name, every_s=every_s, work=work, opening=self._opening, observer=self.observer
-        )
+        return Periodic(name=name, every_s=every_s, work=work, opening=self._opening)
 
     async def _judge_when_open(self) -> None:
         await self._opening.retried()
@@ -239,6 +244,7 @@ class Application:
             _of_section("web", settings, self._sockets),
             bounds=thresholds(settings.decision),
             taught=self._messages,
+            health=self.health,
         )
 
     def _judge(self) -> None:
@@ -268,29 +274,11 @@ class Application:
             ReportAddress(settings.feedback, scans, teacher, extract, settings.tokenizer.limits)
         )
 
-    @asynccontextmanager
-    async def _showing_metrics(self) -> AsyncIterator[None]:
-        self._metrics.follow_corpus(self._messages, self._tokens, self._behind)
-        async with AsyncExitStack() as stack:
-            try:
-                await stack.enter_async_context(self._metrics.served(self._worker))
-            except OSError as error:
-                raise ConfigError(f"metrics.listen: {unbound(error)}") from error
-            yield
-
     def _messages(self, label: Label) -> float:
         if (opened := self._opening.opened) is None:
             return nan
         totals = opened.store.snapshot.model.totals
         return totals.spam if label is Label.SPAM else totals.ham
-
-    def _tokens(self) -> float:
-        if (opened := self._opening.opened) is None:
-            return nan
-        return len(opened.store.snapshot.model.tokens)
-
-    def _behind(self) -> float:
-        return nan if (opened := self._opening.opened) is None else opened.store.behind_s
 
     def reload(self) -> None:
         """Read certificates and settings again; of these the log and feedback change at once.

@@ -13,7 +13,9 @@ sockets and keeps the children alive:
     we are killed     the workers notice and stop by themselves
 
 A mistake in the settings stops the start with `ConfigError`, or with exit code 78 of a child that
-said so itself. READY=1 goes to systemd once all sockets listen and all workers are ready.
+said so itself. READY=1 goes to systemd once all sockets listen and all workers are ready,
+RELOADING=1 and READY=1 around a reload, STOPPING=1 when the end begins, WATCHDOG=1 while nothing
+hangs, where it wants to know.
 """
 
 import asyncio
@@ -25,6 +27,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -32,12 +35,20 @@ from spamd import resources
 from spamd.errors import ConfigError
 from spamd.loading import loading
 from spamd.message.facts import SCHEMA
-from spamd.network.sockets import open_sockets, probe, require, unbound
-from spamd.observe.options import MetricsOptions, host_and_port
+from spamd.network.sockets import open_sockets, require
+from spamd.observe.cells import Board
 from spamd.settings import Settings
 from spamd.settings.files import NO_LISTENER
 from spamd.storage.corpus.sqlite_lookup import Lookup
-from spamd.supervisor import FROM_SUPERVISOR, READY, Supervisor, notify
+from spamd.supervisor import (
+    FROM_SUPERVISOR,
+    READY,
+    Supervisor,
+    Watchdog,
+    notify,
+    ready,
+    reloading,
+)
 
 if TYPE_CHECKING:
     from spamd.ports import Observer
@@ -86,9 +97,10 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
     if not settings.listeners:
         raise ConfigError(f"relay.listen: {NO_LISTENER}")
     columns = open_sockets(settings.listeners, workers)
-    _probe(settings.metrics, workers)
     if workers == 1:
-        return _run(_work(lambda: _built(settings, read_again, columns[0], 0), None, read_from))
+        alone = Place(worker=0, board=Board(), region=0)
+        build = partial(_built, settings, read_again, columns[0], alone)
+        return _run(_work(build, None, read_from))
     _upgrade(settings)
     return _run(_supervisor(settings, columns).run())
 
@@ -117,60 +129,60 @@ def raise_file_limit() -> None:
 
 
 def _supervisor(settings: Settings, columns: Sequence[Sequence[socket.socket]]) -> "Supervisor":
+    from spamd.observe.metrics import Metrics  # noqa: PLC0415 - as `resources` does
+
     command = [sys.executable, "-P", "-m", "spamd", *sys.argv[1:]]
-    return Supervisor(command, columns, resources.log_observer(settings, worker="supervisor"))
+    board = Board.shared()
+    counts = Metrics(board, board.take())
+    observer = resources.log_observer(settings, counts, worker="supervisor")
+    return Supervisor(command, columns, observer, board=board)
 
 
-def _probe(options: MetricsOptions, workers: int) -> None:
-    """See that nobody has the ports of the metrics; a worker shares its own with its successor.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A worker's place among equal workers, from 0, and where it counts."""
 
-    Raises:
-        ConfigError: somebody has one.
-    """
-    if not options.listen:
-        return
-    host, port = host_and_port(options.listen)
-    for number in range(port, port + workers if port else 0):
-        try:
-            probe(host, number)
-        except OSError as error:
-            where = f"metrics.listen: {host}:{number}"
-            raise ConfigError(f"{where}: {unbound(error)}") from error
+    worker: int
+    board: Board
+    region: int
 
 
 def _rebuilt(
     settings: Settings,
     read_again: Callable[[], Settings],
     sockets: Sequence[socket.socket],
-    worker: int,
+    place: Place,
 ) -> Application:
     require(settings.listeners, sockets)
-    return _built(settings, read_again, sockets, worker)
+    return _built(settings, read_again, sockets, place)
 
 
 def _built(
     settings: Settings,
     read_again: Callable[[], Settings],
     sockets: Sequence[socket.socket],
-    worker: int,
+    place: Place,
 ) -> Application:
     lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
     preload = None if lookup is None else lookup.preload()
     with loading():
         from spamd.app import Application  # noqa: PLC0415 - only workers need it, it takes a while
+        from spamd.observe.metrics import Metrics  # noqa: PLC0415
 
-    return Application(settings, sockets, worker, preload, read_again)
+    metrics = Metrics(place.board, place.region)
+    return Application(settings, sockets, place.worker, metrics, preload, read_again)
 
 
 def run_as_worker(
-    build_worker: Callable[[Sequence[socket.socket], int], Application], read_from: str
+    build_worker: Callable[[Sequence[socket.socket], Place], Application], read_from: str
 ) -> int:
     """Run what a supervisor started us for, on the sockets it passed to us."""
-    worker, line, *descriptors = (
+    worker, memory, region, line, *descriptors = (
         int(number) for number in os.environ.pop(FROM_SUPERVISOR).split(",")
     )
     sockets = [socket.socket(fileno=number) for number in descriptors]
-    build = partial(build_worker, sockets, worker)
+    place = Place(worker=worker, board=Board(memory), region=region)
+    build = partial(build_worker, sockets, place)
     return _run(_work(build, socket.socket(fileno=line), read_from))
 
 
@@ -195,31 +207,39 @@ async def _work(
     application = build()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    loop.add_signal_handler(signal.SIGHUP, _once(loop, lambda: _reload(application)))
+    alone = line is None
+    loop.add_signal_handler(signal.SIGHUP, _once(loop, lambda: _reload(application, alone=alone)))
+    watchdog = Watchdog(loop) if alone else None
     try:
         async with application.running():
             application.observer.happened("worker.started", process=os.getpid(), settings=read_from)
             if line is None:
-                notify("READY=1")
+                notify(ready(1))
             else:
                 line.send(READY)
                 loop.add_reader(line, stopped.set)  # its end closes when the supervisor dies
             await stopped.wait()
+            if line is None:
+                notify("STOPPING=1")
     finally:
-        if line is None:
-            notify("STOPPING=1")
-        else:
+        if line is not None:
             loop.remove_reader(line)
             line.close()
+        if watchdog is not None:
+            watchdog.stop()
     application.observer.happened("worker.stopped", process=os.getpid())
     return 0
 
 
-def _reload(application: Application) -> None:
+def _reload(application: Application, *, alone: bool) -> None:
+    if alone:
+        notify(reloading())
     try:
         application.reload()
     except ConfigError as error:
         application.observer.failed("reload.failed", error)
+    if alone:
+        notify(ready(1))
 
 
 def _once(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> Callable[[], None]:

@@ -46,24 +46,18 @@ class Periodic:
     every_s: float
     work: Callable[[Store], Awaitable[object]]
     opening: StoreOpening
-    observer: Observer
 
     async def run(self) -> None:
         """Work until cancelled; the first failure of a row is told, and its end."""
         store = await self.opening.ready()
-        away = False
         while True:
             await asyncio.sleep(self.every_s)
             try:
                 await self.work(store)
             except StorageUnavailable as error:
-                if not away:
-                    self.observer.failed("storage.lost", error, job=self.name)
-                away = True
+                self.opening.lost(self.name, error)
             else:
-                if away:
-                    self.observer.happened("storage.regained", job=self.name)
-                away = False
+                self.opening.regained(self.name)
 
 
 @asynccontextmanager

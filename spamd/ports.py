@@ -5,6 +5,7 @@ What only one of them needs stands next to it: `relay/ports.py`, `feedback/ports
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -59,6 +60,28 @@ class People(Protocol):
         It never fails, and never waits longer than a small limit: what is not known by then is said
         in `Person.missing`.
         """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Something that mail needs: whether it is there, and a sentence about it.
+
+    The sentence is for anybody who asks: it names no address and quotes no fault.
+    """
+
+    name: str
+    ok: bool
+    text: str
+
+
+class Health(Protocol):
+    """Who tells how the daemon is."""
+
+    async def checks(self) -> Sequence[Check]:
+        """Return what mail needs, and whether it is there."""
+
+    async def metrics(self) -> bytes:
+        """Return what was counted, in the text format of Prometheus."""
 
 
 class Inspector(Protocol):

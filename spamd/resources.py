@@ -172,5 +172,5 @@ def log_observer(
     from spamd.observe.log import LogObserver
     from spamd.observe.metrics import Metrics
 
-    counts = metrics or Metrics(settings.metrics)
+    counts = metrics or Metrics()
     return LogObserver(settings.log, counts, WallClock(), fields=fields)

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from spamd.bayes.evidence import Explanation
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.feedback.report_address import reported_as
 from spamd.message.envelope import Envelope
-from spamd.ports import Observer, Taught
+from spamd.ports import Clock, Observer, Taught
 from spamd.report import ScanReport, Verdicts
 from spamd.resources import new_store
 from spamd.sample import Label
@@ -35,6 +36,9 @@ OPEN_S = 10.0
 REOPEN_S = 1.0
 """Between two tries to open a database that did not answer at the start."""
 
+START, FOLLOW = "start", "corpus"
+"""What opening is called in the log, and the job that asks the database all the time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenStore:
@@ -45,9 +49,20 @@ class OpenStore:
 
 
 class StoreOpening:
-    """Opens the store, once; whoever needs it waits for `ready`."""
+    """Opens the store, once; whoever needs it waits for `ready`.
 
-    def __init__(self, settings: Settings, observer: Observer, preload: Preload | None) -> None:
+    Args:
+        settings: of all packages.
+        observer: is told when the database is away, and when it is back.
+        preload: the model, when somebody reads it already.
+        clock: for the moments.
+    """
+
+    def __init__(
+        self, settings: Settings, observer: Observer, preload: Preload | None, clock: Clock
+    ) -> None:
+        self._clock = clock
+        self._away: dict[str, datetime] = {}
         self._settings = settings
         self._observer = observer
         self._preload = preload
@@ -57,6 +72,22 @@ class StoreOpening:
     def opened(self) -> OpenStore | None:
         """Return the open store, None while it is waited for."""
         return self._opened.result() if self._opened.done() else None
+
+    @property
+    def away_since(self) -> datetime | None:
+        """Return since when the database is away; None while it answers, as of some seconds ago."""
+        return self._away.get(START) or self._away.get(FOLLOW)
+
+    def lost(self, job: str, error: Exception) -> None:
+        """Take note that a job does not reach the database; the first time is told."""
+        if job not in self._away:
+            self._observer.failed("storage.lost", error, job=job)
+            self._away[job] = self._clock.now()
+
+    def regained(self, job: str) -> None:
+        """Take note that a job has reached the database, and tell it if it had not before."""
+        if self._away.pop(job, None) is not None:
+            self._observer.happened("storage.regained", job=job)
 
     async def ready(self) -> Store:
         """Wait until the store is open."""
@@ -72,7 +103,7 @@ class StoreOpening:
         try:
             await self._open()
         except StorageUnavailable as error:
-            self._observer.failed("storage.lost", error, job="start")
+            self.lost(START, error)
         try:
             yield
         finally:
@@ -90,10 +121,10 @@ class StoreOpening:
                 continue  # told at the start
             except ConfigError as error:  # it answers now, and a person must act: no restart needed
                 if str(error) != told:
-                    self._observer.failed("storage.lost", error, job="start")
+                    self._observer.failed("storage.lost", error, job=START)
                 told = str(error)
             else:
-                self._observer.happened("storage.regained", job="start")
+                self.regained(START)
 
     async def _open(self) -> None:
         path = self._settings.database.path

@@ -1,7 +1,7 @@
 """In-memory twins of the ports, for tests."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ from spamd.bayes.decision import Action, Verdict
 from spamd.bayes.evidence import Explanation
 from spamd.feedback.ports import AccountState, Held
 from spamd.message.envelope import Envelope
-from spamd.ports import Taught
+from spamd.ports import Check, Taught
 from spamd.report import ScanReport, Verdicts
 from spamd.sample import Label
 
@@ -135,6 +135,19 @@ class FakeTeacher:
             raise self.fault
         self.forgotten.append(content)
         return self.answer
+
+
+class FakeHealth:
+    """Tells what it was given (`ports.Health`)."""
+
+    def __init__(self, *checks: Check) -> None:
+        self._checks = checks
+
+    async def checks(self) -> Sequence[Check]:
+        return self._checks
+
+    async def metrics(self) -> bytes:
+        return b"spamd_workers 1.0\n"
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """What a log line holds and what it never holds; counters and their endpoint."""
 
-import asyncio
 import io
 import json
 import logging
@@ -18,8 +17,8 @@ from spamd.feedback.ports import Held
 from spamd.message.features import extract
 from spamd.observe.error_rates import error_rates
 from spamd.observe.log import LogObserver, queue_id
-from spamd.observe.metrics import Metrics
-from spamd.observe.options import LogOptions, MetricsOptions, host_and_port
+from spamd.observe.metrics import CorpusNow, Metrics
+from spamd.observe.options import LogOptions
 from spamd.report import ScanReport
 from spamd.sample import Label
 from spamd.storage.outcomes import Judged, Outcomes
@@ -44,7 +43,7 @@ class Watch:
 
     def __init__(self, options: LogOptions | None = None) -> None:
         self.stream = io.StringIO()
-        self.metrics = Metrics(MetricsOptions())
+        self.metrics = Metrics()
         options = options or LogOptions(format="json")
         self.observer = LogObserver(options, self.metrics, Noon(), self.stream, {"worker": 0})
 
@@ -267,7 +266,7 @@ def test_a_number_that_json_does_not_know_becomes_null() -> None:
 
 
 def test_a_full_disk_costs_lines_of_the_log_and_nothing_else(report: ScanReport) -> None:
-    metrics = Metrics(MetricsOptions())
+    metrics = Metrics()
     with suppress(OSError), Path("/dev/full").open("w", encoding="utf-8") as full:
         observer = LogObserver(LogOptions(), metrics, Noon(), full)
 
@@ -328,70 +327,18 @@ def test_the_next_hop_s_name_for_a_message_is_found_in_its_reply(
     assert queue_id(reply) == queue
 
 
-async def asked(port: int, request: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    answer = await reader.read()
-    writer.close()
-    await writer.wait_closed()
-    return answer
+NOW = CorpusNow(messages={Label.HAM: 7.0, Label.SPAM: 3.0}, tokens=99.0, behind_s=0.5)
 
 
-async def test_the_endpoint_shows_the_counters(report: ScanReport) -> None:
-    metrics = Metrics(MetricsOptions(listen="127.0.0.1:0"))
+def test_the_metrics_show_what_was_scanned_and_what_is_known(report: ScanReport) -> None:
+    metrics = Metrics()
     metrics.scanned(report)
-    metrics.follow_corpus(lambda label: {"ham": 7.0, "spam": 3.0}[label], lambda: 99.0, lambda: 0.5)
-
-    async with metrics.served() as port:
-        assert port is not None
-        answer = (await asked(port, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")).decode()
-
-    assert answer.startswith("HTTP/1.1 200 OK\r\n")
-    assert 'spamd_messages_total{action="tag",verdict="spam"} 1.0' in answer
-    assert 'spamd_corpus_messages{label="ham"} 7.0' in answer
-    assert "spamd_corpus_tokens 99.0" in answer
-
-
-@pytest.mark.parametrize(
-    ("request_line", "status"),
-    [
-        (b"GET /health HTTP/1.1", b"200"),
-        (b"GET /etc/passwd HTTP/1.1", b"404"),
-        (b"POST /metrics HTTP/1.1", b"400"),
-        (b"nonsense", b"400"),
-    ],
-)
-async def test_the_endpoint_answers_what_it_knows(request_line: bytes, status: bytes) -> None:
-    metrics = Metrics(MetricsOptions(listen="127.0.0.1:0"))
-
-    async with metrics.served() as port:
-        assert port is not None
-        answer = await asked(port, request_line + b"\r\n\r\n")
-
-    assert answer.split(b" ")[1] == status
-
-
-async def test_an_endless_request_ends() -> None:
-    metrics = Metrics(MetricsOptions(listen="127.0.0.1:0"))
-
-    async with metrics.served() as port:
-        assert port is not None
-        assert await asked(port, b"x" * 100_000) == b""
-
-
-async def test_the_endpoint_is_off_by_default() -> None:
-    async with Metrics(MetricsOptions()).served() as port:
-        assert port is None
-
-
-@pytest.mark.parametrize("listen", ["9125", "localhost:", ":9125", "localhost:99999", "a:b"])
-def test_an_address_without_host_or_port_is_refused(listen: str) -> None:
-    with pytest.raises(ValueError, match="host:port"):
-        MetricsOptions(listen=listen)
-
-
-def test_an_address_of_version_6_stands_in_brackets() -> None:
-    assert host_and_port("[::1]:9125") == ("::1", 9125)
+    metrics.follow_corpus(lambda: NOW)
+    text = metrics.text().decode()
+    assert 'spamd_messages_total{action="tag",verdict="spam"} 1.0' in text
+    assert 'spamd_corpus_messages{label="ham"} 7.0' in text
+    assert "spamd_corpus_tokens 99.0" in text
+    assert "spamd_corpus_behind_seconds 0.5" in text
 
 
 def test_printable_text_is_left_alone_and_long_text_is_cut() -> None:
@@ -401,7 +348,7 @@ def test_printable_text_is_left_alone_and_long_text_is_cut() -> None:
 
 
 def test_the_metrics_show_how_often_verdicts_were_wrong() -> None:
-    metrics = Metrics(MetricsOptions())
+    metrics = Metrics()
     now = datetime(2026, 3, 1, tzinfo=UTC)
     counts = Outcomes(
         since=now,

@@ -200,7 +200,7 @@ class TestCompose:
         assert run(BIN / "hadolint", "-", text=inline) == ""
 
 
-def health(listen: str) -> int:
+def health(listen: str, key: str = "RELAY") -> int:
     """Return how the image's health check ends where spamd listens there."""
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -209,7 +209,7 @@ def health(listen: str) -> int:
     }
     return subprocess.run(
         [sys.executable, CHECKOUT / "config" / "image-health.py"],
-        env=environment | {"SPAMD_RELAY__LISTEN": listen}, capture_output=True, check=False,
+        env=environment | {f"SPAMD_{key}__LISTEN": listen}, capture_output=True, check=False,
     ).returncode  # fmt: skip
 
 
@@ -230,6 +230,34 @@ def test_j13_the_health_check_follows_the_settings(greeting: bytes, healthy: boo
         assert (health(f"0.0.0.0:{port}") == 0) is greeting.startswith(b"220")
         thread.join()
     assert health(f"127.0.0.1:{port}") != 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "healthy"),
+    [
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nok\n", True),
+        (b"HTTP/1.1 503 Service Unavailable\r\n\r\nok\n", False),
+        (b"220 mx.test ESMTP\r\n", False),
+        (b"", False),
+    ],
+)
+def test_the_health_check_asks_by_http_where_there_is_an_address(
+    answer: bytes,
+    healthy: bool,  # noqa: FBT001 - a column
+) -> None:
+    asked = []
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def answered() -> None:
+            with door.accept()[0] as client, suppress(ConnectionError):
+                asked.append(client.recv(1000))
+                client.sendall(answer)
+
+        thread = threading.Thread(target=answered)
+        thread.start()
+        assert (health(f"0.0.0.0:{door.getsockname()[1]}", "WEB") == 0) is healthy
+        thread.join()
+    assert asked[0].startswith(b"GET /healthz HTTP/1.0\r\n")
 
 
 DOCKER = block("docs/operations.md", "docker build")

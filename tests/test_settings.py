@@ -23,7 +23,7 @@ def test_without_any_source_the_defaults_hold_and_are_safe() -> None:
     assert found.settings.relay.listen == ("127.0.0.1:8025",)
     assert found.settings.decision.reject is False
     assert found.settings.feedback.accounts == ()
-    assert found.settings.metrics.listen == ""
+    assert found.settings.web.listen == ()
     assert found.origin("relay.listen") == "default"
 
 

@@ -148,6 +148,8 @@ class LogObserver:
 
     def happened(self, event: str, **details: str | float) -> None:
         """Write an event: a warning when someone should look, else at info."""
+        if event == "worker.lost":
+            self._metrics.worker_lost()
         write = self._log.warning if event in WARNINGS else self._log.info
         write(event, **self._allowed(details))
 

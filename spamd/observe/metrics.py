@@ -1,20 +1,23 @@
-"""Counters for Prometheus, in a registry of our own, and the endpoint that shows them.
+"""Counters for Prometheus, of all workers together, and how they are shown.
 
-No label has unbounded values. Each process counts for itself; see `MetricsOptions.listen`.
+No label has unbounded values. Each worker counts in memory that all share (`cells.py`), so any of
+them tells what all have counted, and nothing that was counted is lost when one dies.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from math import nan
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
 
 from spamd.bayes.decision import Action, Verdict
 from spamd.feedback.ports import AccountState
+from spamd.observe.cells import Board, Key
 from spamd.observe.error_rates import ErrorRates
-from spamd.observe.options import MetricsOptions, host_and_port
+from spamd.observe.families import Counter, Current, Gauge, Histogram, found
 from spamd.report import ScanReport
 from spamd.sample import Label
 
@@ -26,129 +29,161 @@ LAG_BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 ACCOUNT_STATES = (AccountState.NOT_YET, AccountState.WATCHING, AccountState.LOST)
 
-HEADER_BYTES = 8192
-"""Longest request accepted: Prometheus sends about 300 bytes."""
+CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-PATIENCE_S = 5.0
-"""How long a request may take: it comes from a neighbour."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusNow:
+    """What a worker has in memory of what was learned; NaN while it has nothing.
+
+    messages  learned, by label
+    tokens    known
+    behind_s  how old that is
+    """
+
+    messages: Mapping[Label, float] = field(default_factory=dict)
+    tokens: float = nan
+    behind_s: float = nan
 
 
 class Metrics:
     """All that spamd counts.
 
     Args:
-        options: the address to listen on.
+        board: where all processes count.
+        region: where this one does.
     """
 
-    def __init__(self, options: MetricsOptions) -> None:
-        self._options = options
-        self.registry = CollectorRegistry(auto_describe=True)
+    def __init__(self, board: Board | None = None, region: int = 0) -> None:
+        self._board = board or Board()
+        self._cells = cells = self._board.cells(region)
         self._messages = Counter(
+            cells,
             "spamd_messages",
             'Messages by verdict and by what was done; alert on a rise of verdict="unscanned".',
             ("verdict", "action"),
-            registry=self.registry,
         )
         self._scan = Histogram(
+            cells,
             "spamd_scan_seconds",
             "Time from the bytes of a message to its verdict.",
             buckets=SCAN_BUCKETS_S,
-            registry=self.registry,
         )
         self._lag = Histogram(
+            cells,
             "spamd_loop_lag_seconds",
             "Delay of the event loop, measured ten times a second: what every message waited."
             " Above 0.05 something delays all mail: please report it. A machine without free"
             " processors shows here too.",
             buckets=LAG_BUCKETS_S,
-            registry=self.registry,
         )
-        self._bytes = Counter(
-            "spamd_message_bytes", "Sizes of all messages added up.", registry=self.registry
-        )
+        self._bytes = Counter(cells, "spamd_message_bytes", "Sizes of all messages added up.")
         self._lessons = Counter(
+            cells,
             "spamd_lessons",
             'Lessons by label, by where they came from and by what came of them; outcome="held"'
             " waits for a review (spamd lessons held).",
             ("label", "source", "outcome"),
-            registry=self.registry,
         )
         self._corrections = Counter(
+            cells,
             "spamd_corrections",
             "New lessons that contradicted the filter: its measured errors, by the true label.",
             ("label",),
-            registry=self.registry,
         )
         self._faults = Counter(
-            "spamd_faults",
-            "Faults by log event; alert on any rise.",
-            ("event",),
-            registry=self.registry,
+            cells, "spamd_faults", "Faults by log event; alert on any rise.", ("event",)
+        )
+        self._workers_lost = Counter(
+            cells,
+            "spamd_workers_lost",
+            "Workers that ended by themselves, or were killed, and were replaced.",
         )
         self._wrong = Gauge(
+            cells,
             "spamd_wrong_ratio",
             "Estimated share of verdicts that were wrong, from what people corrected and kept, of"
             ' the days that scans are kept: error="spam_passed" or "ham_lost", each with the bounds'
-            ' that hold it with 95 % (value="low", "estimate", "high"). Worker 0 tells it, each'
-            " hour; nothing until then.",
+            ' that hold it with 95 % (value="low", "estimate", "high"). Told each hour; nothing'
+            " until then.",
             ("error", "value"),
-            registry=self.registry,
         )
-        self._corpus = Gauge(
+        self._accounts = Gauge(
+            cells,
+            "spamd_accounts",
+            'Accounts that are watched by their state: "watching", "lost" or "not yet"; alert when'
+            ' "lost" stays above 0.',
+            ("state",),
+        )
+        self._corpus = Current(
             "spamd_corpus_messages",
             "Messages learned; alert when one label has more than five times the other.",
             ("label",),
-            registry=self.registry,
         )
-        self._tokens = Gauge("spamd_corpus_tokens", "Tokens known.", registry=self.registry)
-        self._behind = Gauge(
+        self._tokens = Current("spamd_corpus_tokens", "Tokens known.")
+        self._behind = Current(
             "spamd_corpus_behind_seconds",
-            "Age of what this worker knows of the corpus: a lesson older than this is in its"
-            " verdicts. Alert above 10: the database is away or overloaded.",
-            registry=self.registry,
+            "Age of what the worker that answers knows of the corpus: a lesson older than this is"
+            " in its verdicts. Alert above 10: the database is away or overloaded.",
         )
-        self._accounts = Gauge(
-            "spamd_accounts",
-            'Accounts that this worker is to watch: "watching", "lost" or "not yet". One worker'
-            ' watches all; alert when "lost" stays above 0.',
-            ("state",),
-            registry=self.registry,
+        self._workers = Current("spamd_workers", "Workers that live; relay.workers are wanted.")
+        self._ready = Current(
+            "spamd_ready",
+            'Whether all is there that mail needs: 1 or 0 for check="model", "database" and'
+            ' "next_hop", as /readyz tells with the reason; alert when one stays at 0.',
+            ("check",),
         )
-        self.watched({})
+        self._counters = (
+            *(self._messages, self._bytes, self._lessons, self._corrections, self._faults),
+            *(self._workers_lost, self._scan, self._lag),
+        )
+        self._build = Current("spamd_build_info", "1; the version in a label.", ("version",))
+        self._corpus_now: Callable[[], CorpusNow] = CorpusNow
+        self._ready_now: Mapping[str, bool] = {}
         for verdict in Verdict:
-            self._messages.labels(verdict, Action.ACCEPT)
+            self._messages.inc(verdict, Action.ACCEPT, amount=0)
         for label in Label:
-            self._corrections.labels(label)
+            self._corrections.inc(label, amount=0)
+        self._workers_lost.inc(amount=0)
+        self.watched({})
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        self._cells.begin()
 
     def scanned(self, report: ScanReport) -> None:
         """Count a message."""
-        self._messages.labels(report.verdict, report.action).inc()
-        self._bytes.inc(report.size_bytes)
+        self._messages.inc(report.verdict, report.action)
+        self._bytes.inc(amount=report.size_bytes)
         if report.probability is not None:
             self._scan.observe(report.duration_s)
 
     def late(self, seconds: float) -> None:
         """Count one measurement of the event loop."""
         self._lag.observe(seconds)
+        self._cells.go_on()
 
     def learned(self, label: Label, source: str, outcome: str, before: float) -> None:
         """Count a lesson, and a correction when the filter had leant to the other side."""
-        self._lessons.labels(label, source, outcome).inc()
+        self._lessons.inc(label, source, outcome)
         if outcome != "known" and (before > 0.5) != (label is Label.SPAM):
-            self._corrections.labels(label).inc()
+            self._corrections.inc(label)
 
     def held(self, label: Label, source: str) -> None:
         """Count a lesson that waits for a review."""
-        self._lessons.labels(label, source, "held").inc()
+        self._lessons.inc(label, source, "held")
 
     def watched(self, accounts: Mapping[AccountState, int]) -> None:
         """Show how many accounts are in which state."""
         for state in ACCOUNT_STATES:
-            self._accounts.labels(state).set(accounts.get(state, 0))
+            self._accounts.set(state, value=accounts.get(state, 0))
 
     def failed(self, event: str) -> None:
         """Count a fault."""
-        self._faults.labels(event).inc()
+        self._faults.inc(event)
+
+    def worker_lost(self) -> None:
+        """Count a worker that ended by itself."""
+        self._workers_lost.inc()
 
     def error_rates(self, found: ErrorRates) -> None:
         """Show how often verdicts were wrong."""
@@ -159,63 +194,36 @@ class Metrics:
                 "high": one.interval.high,
             }
             for value, share in percents.items():
-                self._wrong.labels(name, value).set(share / 100)
+                self._wrong.set(name, value, value=share / 100)
 
-    def follow_corpus(
-        self,
-        messages: Callable[[Label], float],
-        tokens: Callable[[], float],
-        behind_s: Callable[[], float],
-    ) -> None:
-        """Show size and age of the corpus, asked for at each reading of the endpoint."""
-        for label in Label:
-            self._corpus.labels(label).set_function(partial(messages, label))
-        self._tokens.set_function(tokens)
-        self._behind.set_function(behind_s)
+    def follow_corpus(self, corpus: Callable[[], CorpusNow]) -> None:
+        """Show size and age of the corpus, asked for at each reading."""
+        self._corpus_now = corpus
 
-    @asynccontextmanager
-    async def served(self, worker: int = 0) -> AsyncIterator[int | None]:
-        """Answer `GET /metrics` and `GET /health` while the context lasts; yield the port.
+    def ready(self, checks: Mapping[str, bool]) -> None:
+        """Show what is ready."""
+        self._ready_now = checks
 
-        Yields None when the endpoint is off.
+    def text(self) -> bytes:
+        """Return all for Prometheus, as `CONTENT_TYPE`."""
+        return generate_latest(self.registry)
 
-        Raises:
-            OSError: the address is taken or not ours.
-        """
-        if not self._options.listen:
-            yield None
-            return
-        host, port = host_and_port(self._options.listen)
-        # A worker that replaces another listens before that one leaves.
-        server = await asyncio.start_server(
-            self._answer, host, port + worker if port else 0, limit=HEADER_BYTES, reuse_port=True
-        )
-        async with server:
-            yield server.sockets[0].getsockname()[1]
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                header = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._response(header.split(b"\r\n", 1)[0]))
-                await writer.drain()
-        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the reader went away or made no sense; the next one is served
-        finally:
-            writer.close()
-
-    def _response(self, request: bytes) -> bytes:
-        match request.split(b" "):
-            case [b"GET", b"/metrics", _]:
-                return _http("200 OK", CONTENT_TYPE_LATEST, generate_latest(self.registry))
-            case [b"GET", b"/health", _]:
-                return _http("200 OK", "text/plain", b"ok\n")
-            case [b"GET", _, _]:
-                return _http("404 Not Found", "text/plain", b"/metrics or /health\n")
-            case _:
-                return _http("400 Bad Request", "text/plain", b"GET only\n")
-
-
-def _http(status: str, kind: str, body: bytes) -> bytes:
-    header = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
-    return f"{header}\r\nConnection: close\r\n\r\n".encode("ascii") + body
+    def collect(self) -> Iterator[Metric]:
+        """Yield all, summed over all workers (`prometheus_client.registry.Collector`)."""
+        regions = self._board.regions()
+        live = [region for region in regions if region.live]
+        counted, now = found(regions), found(live)
+        for each in self._counters:
+            yield each.family(counted)
+        for gauge in (self._wrong, self._accounts):
+            yield gauge.family(now)
+        corpus = self._corpus_now()
+        messages: dict[Key, float] = {
+            (str(label),): count for label, count in corpus.messages.items()
+        }
+        yield self._corpus.family(messages)
+        yield self._tokens.family({(): corpus.tokens})
+        yield self._behind.family({(): corpus.behind_s})
+        yield self._workers.family({(): len(live) - self._board.supervised})
+        yield self._ready.family({(name,): float(ok) for name, ok in self._ready_now.items()})
+        yield self._build.family({(version("spamd"),): 1.0})

@@ -1,4 +1,4 @@
-"""Settings of the log and of the metrics endpoint."""
+"""Settings of the log."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,31 +19,3 @@ class LogOptions:
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "json", "console"] = "auto"
     privacy: Literal["minimal", "full"] = "minimal"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsOptions:
-    """The HTTP endpoint for Prometheus and health checks.
-
-    listen   "host:port" of the HTTP endpoint, for example "127.0.0.1:9125"; "" (default) is off.
-             With several workers each has its own counts: worker 0 listens on this port, worker 1
-             on the next one, and so on
-    """
-
-    listen: str = ""
-
-    def __post_init__(self) -> None:
-        if self.listen:
-            host_and_port(self.listen)
-
-
-def host_and_port(listen: str) -> tuple[str, int]:
-    """Return host and port of "host:port" or "[v6]:port".
-
-    Raises:
-        ValueError: it is neither.
-    """
-    host, colon, port = listen.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f'listen must be "host:port", not "{listen}"')
-    return host.strip("[]"), int(port)

@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Coroutine, Sequence
+from datetime import datetime
 from typing import Any
 
 from spamd.errors import ConfigError
@@ -62,7 +63,9 @@ class Relay:
         self._options = options
         self._tls = tls
         try:
-            next_hops = NextHops(next_hop, hostname, shared.deadline_timer, shared.observer)
+            next_hops = NextHops(
+                next_hop, hostname, shared.deadline_timer, shared.observer, shared.clock
+            )
             context = server_tls_context(tls)
         except ValueError as error:
             raise ConfigError(str(error)) from error
@@ -129,6 +132,11 @@ class Relay:
         if self._keeper is not None:
             await self._keeper
             self._keeper = None
+
+    async def next_hop_away(self) -> datetime | None:
+        """Return since when the next hop is away; None while it is there."""
+        hops = self.context.next_hops
+        return None if await hops.is_there() else hops.contact.away_since
 
     def reports_to(self, report_handler: ReportHandler) -> None:
         """Have reports taken by another than before."""

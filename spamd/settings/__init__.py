@@ -50,7 +50,7 @@ from spamd.message.authentication.proof import AuthOptions
 from spamd.message.features import ReadingOptions
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.network.addresses import Listener
-from spamd.observe.options import LogOptions, MetricsOptions
+from spamd.observe.options import LogOptions
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.settings import faults, keys
 from spamd.settings.layers import Layer, of_file, of_texts
@@ -100,7 +100,6 @@ class Settings(BaseSettings):
     training: TrainingOptions = Field(default_factory=TrainingOptions)
     feedback: FeedbackOptions = Field(default_factory=FeedbackOptions)
     users: UsersOptions = Field(default_factory=UsersOptions)
-    metrics: MetricsOptions = Field(default_factory=MetricsOptions)
     log: LogOptions = Field(default_factory=LogOptions)
 
     @property

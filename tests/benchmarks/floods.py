@@ -94,7 +94,7 @@ class Daemon(Server):
         super().__init__()
         self._checkout = checkout
         self._folder = folder
-        self.metrics = free_port()
+        self.web_port = free_port()
 
     def configure(self) -> None:
         """It is told all on its command line."""
@@ -105,7 +105,7 @@ class Daemon(Server):
             "relay.max_connections_per_client": "0",
             "next_hop.url": f"maildir://{self._folder}/mail",
             "database.url": f"sqlite:///{self._folder}/spamd.db",
-            "metrics.listen": f"127.0.0.1:{self.metrics}",
+            "web.listen": f"127.0.0.1:{self.web_port}",
         }
         program = [str(self._checkout / ".venv/bin/python"), "-P", "-m", "spamd", "serve"]
         return program + [
@@ -120,7 +120,7 @@ class Daemon(Server):
 
     def unscanned(self) -> int:
         """Return how many messages went on without a verdict."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics") as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/metrics") as answer:
             lines: list[str] = answer.read().decode().splitlines()
         found = [line for line in lines if line.startswith("spamd_messages_total{")]
         return sum(int(float(line.split()[-1])) for line in found if "unscanned" in line)

@@ -180,7 +180,7 @@ def metrics_table() -> str:
 def _definitions(tree: ast.Module) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Name(id="Counter" | "Gauge" | "Histogram")):
+            case ast.Call(func=ast.Name(id="Counter" | "Gauge" | "Histogram" | "Current")):
                 yield node
             case _:
                 pass
@@ -188,7 +188,10 @@ def _definitions(tree: ast.Module) -> Iterator[ast.Call]:
 
 def _metric(call: ast.Call) -> tuple[str, tuple[str, ...], str]:
     """Return name, labels and help of a metric."""
-    name, text, *rest = [ast.literal_eval(argument) for argument in call.args]
+    arguments = [
+        each for each in call.args if not isinstance(each, ast.Name)
+    ]  # but where it counts
+    name, text, *rest = map(ast.literal_eval, arguments)
     assert isinstance(call.func, ast.Name)
     suffix = "_total" if call.func.id == "Counter" else ""
     return name + suffix, rest[0] if rest else (), text.removesuffix(".")
@@ -222,8 +225,7 @@ SPOKEN: Mapping[str, str] = {
     "relay.listen_lmtp": "[LMTP](#smtp-and-lmtp)",
     "milter.listen": "[milter](#milter), version 6",
     "spamc.listen": "[SPAMC/1.5](#spamc), as SpamAssassin's daemon does",
-    "web.listen": "[HTTP](#http), as rspamd does",
-    "metrics.listen": "[HTTP](operations.md#metrics), for Prometheus and health checks",
+    "web.listen": "[HTTP](#http), as rspamd does; [metrics and health](operations.md#metrics)",
 }
 """What is spoken at the addresses of a setting."""
 

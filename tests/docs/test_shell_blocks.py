@@ -15,7 +15,7 @@ from spamd.bayes.decision import Action, Verdict
 from spamd.bayes.model import CLASSIFIERS
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
-from spamd.observe.options import LogOptions, MetricsOptions
+from spamd.observe.options import LogOptions
 from spamd.report import ScanReport
 from spamd.settings import load
 from tests.cli.conftest import made_up
@@ -132,9 +132,7 @@ def test_j12_settings_as_printed_load(toml: str, tmp_path: Path) -> None:
 
 def test_j12_a_line_of_the_log_is_as_printed() -> None:
     stream = StringIO()
-    observer = LogObserver(
-        LogOptions(format="json"), Metrics(MetricsOptions()), FakeClock(), stream, {"worker": 0}
-    )
+    observer = LogObserver(LogOptions(format="json"), Metrics(), FakeClock(), stream, {"worker": 0})
     sample = json.loads(LOGGED)
     report = ScanReport(
         id=sample["id"], verdict=Verdict.SPAM, action=Action.TAG, reason=sample["reason"],

@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.relay_daemon import Spamd
 from tests.servers.base import free_port
+from tests.test_metrics import Samples, samples
 from tests.waiting import wait_until
 
 NOWHERE = "smtp://127.0.0.1:1"
@@ -21,22 +22,34 @@ def reload(daemon: Spamd) -> None:
     os.kill(daemon.pid, signal.SIGHUP)
 
 
+def metrics(url: str) -> tuple[Samples, Samples]:
+    """Return what only rises, and what is true of a moment."""
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return samples(answer.read().decode())
+
+
 def happens(daemon: Spamd, event: str) -> None:
     """Wait until an event has happened in both workers."""
     wait_until(lambda: len(daemon.events(event)) >= 2, what=event, deadline_s=60)
 
 
-def test_workers_that_serve_metrics_are_replaced_too() -> None:
+def test_workers_that_answer_http_are_replaced_too() -> None:
     port = free_port()
-    metrics = f'metrics.listen = "127.0.0.1:{port}"'
-    with Spamd(NOWHERE, f"relay.workers = 2\n{metrics}") as daemon:
+    web = f'web.listen = "127.0.0.1:{port}"'
+    with Spamd(NOWHERE, f"relay.workers = 2\n{web}") as daemon:
         before = set(daemon.workers())
+        url = f"http://127.0.0.1:{port}/metrics"
+        wait_until(lambda: sum(metrics(url)[0].values()) > 0, what="something is counted")
+        counted, _ = metrics(url)
         reload(daemon)
         wait_until(lambda: not before & set(daemon.workers()), what="both replaced", deadline_s=60)
         assert daemon.events("worker.kept") == []
-        for number in (port, port + 1):
-            with urllib.request.urlopen(f"http://127.0.0.1:{number}/health", timeout=10) as answer:
-                assert answer.read() == b"ok\n"
+        wait_until(lambda: metrics(url)[1]["spamd_workers", ()] == 2, what="two are left")
+        counts, _ = metrics(url)
+        assert {key for key, number in counted.items() if counts[key] < number} == set()
+        assert counts["spamd_workers_lost_total", ()] == 0
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+            assert answer.read() == b"ok\n"
 
 
 @pytest.mark.parametrize(
@@ -57,13 +70,13 @@ def test_other_addresses_to_listen_on_need_a_restart(addresses: str) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_port_of_metrics_that_is_taken_stops_the_start(workers: int) -> None:
+def test_a_port_of_http_that_is_taken_stops_the_start(workers: int) -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
         taken = other.getsockname()[1]
-        settings = f'relay.workers = {workers}\nmetrics.listen = "127.0.0.1:{taken}"'
+        settings = f'relay.workers = {workers}\nweb.listen = "127.0.0.1:{taken}"'
         done = Spamd(NOWHERE, settings).refusal()
     assert done.returncode == 78
-    assert f"metrics.listen: 127.0.0.1:{taken}: Address already in use" in done.stderr
+    assert f"web.listen: 127.0.0.1:{taken}: Address already in use" in done.stderr
     assert done.stdout == ""
 
 

@@ -20,7 +20,7 @@ from spamd.feedback.ports import AccountState, WatchedAccount
 from spamd.feedback.service import Feedback
 from spamd.observe.log import LogObserver
 from spamd.observe.metrics import Metrics
-from spamd.observe.options import LogOptions, MetricsOptions
+from spamd.observe.options import LogOptions
 from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeAccounts, FakeLeases
 from tests.feedback.scripted import ScriptedImap, plain
@@ -64,7 +64,7 @@ async def test_j6_an_account_that_is_lost_is_told_by_name_host_and_reason() -> N
     nobody = AccountOptions(
         host="127.0.0.1", port=free_port(), tls=Tls.NONE, user="anna", password="x"
     )
-    stream, metrics, kept = io.StringIO(), Metrics(MetricsOptions()), FakeAccounts()
+    stream, metrics, kept = io.StringIO(), Metrics(), FakeAccounts()
     observer = LogObserver(LogOptions(format="json"), metrics, ServerClock(), stream)
     async with at_work(service([nobody], kept, observer)):
         await until(lambda: names(kept, AccountState.LOST))
@@ -80,7 +80,7 @@ async def test_j6_an_account_that_is_lost_is_told_by_name_host_and_reason() -> N
 
 def test_j6_what_went_wrong_with_a_folder_is_told_without_its_name_and_without_frames() -> None:
     stream = io.StringIO()
-    clock, metrics = FakeClock(), Metrics(MetricsOptions())
+    clock, metrics = FakeClock(), Metrics()
     observer = LogObserver(LogOptions(format="json"), metrics, clock, stream)
     observer.failed("folder.failed", FolderError("folder Love letters is shut"), account="a@b:1")
     observer.failed("account.lost", MailboxError("the IMAP server b:1 is shut"), account="a@b:1")

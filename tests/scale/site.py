@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.relay_daemon import Spamd
-from tests.servers.base import free_port, require
+from tests.servers.base import require
 from tests.servers.postgresql import Postgresql
 
 QUICK = """
@@ -23,26 +23,22 @@ minimum_ham = 1
 
 
 class Member(Spamd):
-    """One daemon of a site: relay, HTTP and metrics on ports of its own."""
+    """One daemon of a site: a relay, and HTTP at a socket."""
 
     def __init__(self, database: str, settings: str = "", next_hop: str = "") -> None:
         super().__init__(next_hop or f"maildir://{Path('/nonexistent')}")
         if not next_hop:
             self.next_hop = f"maildir://{self.directory}/mail"
         self._database = database
-        self.metrics_port = free_port()
-        self._settings = (
-            f'web.listen = "unix:{self.directory}/web"\n'
-            f'metrics.listen = "127.0.0.1:{self.metrics_port}"\n{settings}'
-        )
+        self._settings = f'web.listen = "unix:{self.directory}/web"\n{settings}'
 
     @property
     def database(self) -> str:
         return self._database
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics of the first worker, by name with labels."""
-        asking = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=30)
+        """Return the metrics, by name with labels."""
+        asking = Client(self)
         asking.request("GET", "/metrics")
         lines = asking.getresponse().read().decode().splitlines()
         asking.close()

@@ -67,6 +67,7 @@ _FILES = {
     "sieve": [Path("/usr/lib/dovecot/modules/lib90_sieve_plugin.so")],
     "miltertest": [Path("/usr/bin/miltertest")],
     "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
+    "promtool": [Path("/usr/bin/promtool")],
     "chromium": [Path("/usr/bin/chromium")],
     "spamc-clients": [SPAMC_CLIENTS / "aiospamc", SPAMC_CLIENTS / "isbg"],
     "spamassassin": [Path("/usr/sbin/spamd"), Path("/usr/bin/spamc")],

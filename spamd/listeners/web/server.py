@@ -15,11 +15,13 @@ from uvicorn.config import Config
 
 from spamd.listeners.web.access import Access
 from spamd.listeners.web.app import application
+from spamd.listeners.web.health import HealthRoutes
 from spamd.listeners.web.options import WebOptions
 from spamd.listeners.web.protocol import Connections, HttpProtocol
 from spamd.listeners.web.rspamd import Rspamd
 from spamd.network.shared import Shared
 from spamd.network.sockets import BACKLOG
+from spamd.ports import Health
 from spamd.sample import Label
 
 
@@ -32,6 +34,7 @@ class HttpListener:
         sockets: listening ones, one for each of `options.listeners`.
         bounds: from which probability on each choice is taken (`decision.thresholds`).
         taught: returns how many messages of a label were learned.
+        health: tells how the daemon is.
 
     Attributes:
         connections: those that are open.
@@ -48,6 +51,7 @@ class HttpListener:
         *,
         bounds: Mapping[str, float],
         taught: Callable[[Label], float],
+        health: Health,
     ) -> None:
         self.connections = Connections(shared.clock)
         self._options = options
@@ -57,7 +61,7 @@ class HttpListener:
         count = self.connections.connections.__len__
         rspamd = Rspamd(shared, self._access, bounds, taught, count)
         self._config = Config(
-            application(rspamd.routes(), shared),
+            application([*rspamd.routes(), *HealthRoutes(health).routes()], shared),
             http=HttpProtocol,
             ws="none",
             lifespan="off",

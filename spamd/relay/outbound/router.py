@@ -7,6 +7,7 @@ two next hops. MAIL is asked at the default next hop, and again at another one w
 recipient belongs there; its refusal is then the answer to RCPT.
 """
 
+import asyncio
 import ssl
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
@@ -15,9 +16,10 @@ from weakref import WeakValueDictionary
 from spamd.errors import NextHopRefused, NextHopUnavailable
 from spamd.message.envelope import Client
 from spamd.network.deadlines import DeadlineTimer
-from spamd.ports import Observer
+from spamd.ports import Clock, Observer
 from spamd.relay.content.outgoing import Outgoing
 from spamd.relay.options import NextHopOptions, NextHopTls
+from spamd.relay.outbound.contact import Contact
 from spamd.relay.outbound.maildir import MaildirSession
 from spamd.relay.outbound.smtp import SmtpSession
 from spamd.relay.smtp.capabilities import Capabilities
@@ -27,6 +29,15 @@ from spamd.relay.urls import NextHopUrl, Scheme, parse_next_hop
 from spamd.wording import reason
 
 Urls = tuple[NextHopUrl, ...]
+
+ASK_S = 5.0
+"""Who asks whether it is there does not wait longer for the answer."""
+
+NOBODY = Client(
+    address="127.0.0.1", port=0, helo="", name="", tls=False, login=None, protocol="ESMTP"
+)
+"""In whose name it is asked: ours."""
+
 _NOT_NOW = reply(451, "4.4.1 Mail can't be accepted now for this recipient, please try again later")
 _ELSEWHERE = reply(452, "4.5.3 Send this recipient in a separate transaction")
 
@@ -88,11 +99,21 @@ class NextHops:
         hostname: our own name.
         timer: of their time-outs.
         observer: is told when a next hop beside the default one can't be used.
+        clock: for `contact`.
+
+    Attributes:
+        contact: whether the default one, or a fallback, is there.
     """
 
     def __init__(
-        self, options: NextHopOptions, hostname: str, timer: DeadlineTimer, observer: Observer
+        self,
+        options: NextHopOptions,
+        hostname: str,
+        timer: DeadlineTimer,
+        observer: Observer,
+        clock: Clock,
     ) -> None:
+        self.contact = Contact(clock)
         self._timer = timer
         self.observer = observer
         self._options = options
@@ -126,8 +147,23 @@ class NextHops:
             NextHopUnavailable: none of them is there.
             NextHopRefused: none serves now; the reply is the last one's.
         """
-        session = await self.connect(self._default, client)
+        try:
+            session = await self.connect(self._default, client)
+        except (NextHopUnavailable, NextHopRefused) as error:
+            self.contact.missed(error)
+            raise
+        self.contact.met()
         return RoutedSession(session, self, client) if self._routes else session
+
+    async def is_there(self) -> bool:
+        """Tell whether the default next hop, or a fallback, is there; by asking it if need be."""
+        await self.contact.told(self._ask)
+        return self.contact.away_since is None
+
+    async def _ask(self) -> None:
+        """Open a session and end it."""
+        async with asyncio.timeout(ASK_S):
+            (await self.connect(self._default, NOBODY)).close()
 
     def route(self, domain: bytes) -> Urls:
         """Return where mail for a domain goes: its own entry, that of a parent, or the default."""

@@ -10,9 +10,9 @@ from spamd.listeners.web.options import WebOptions
 from spamd.listeners.web.server import HttpListener
 from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
-from spamd.ports import Clock, Inspector
+from spamd.ports import Clock, Health, Inspector
 from spamd.relay.options import RelayOptions
-from tests.fakes import FakeClock, FakeInspector, FakeObserver, FakeTeacher
+from tests.fakes import FakeClock, FakeHealth, FakeInspector, FakeObserver, FakeTeacher
 from tests.listeners import clients
 
 MAIL = b"From: a@x.test\r\nMessage-ID: <1@x.test>\r\nSubject: hello\r\n\r\nbody\r\n"
@@ -62,6 +62,7 @@ async def running(
     password_file: str = "",
     clock: Clock | None = None,
     teacher: FakeTeacher | None = None,
+    health: Health | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a listener."""
@@ -73,7 +74,14 @@ async def running(
     )
     web = WebOptions(listen=(address,), password_file=password_file)
     (sockets,) = open_sockets(web.listeners, 1)
-    listener = HttpListener(web, shared, sockets, bounds=BOUNDS, taught=lambda _: 7)
+    listener = HttpListener(
+        web,
+        shared,
+        sockets,
+        bounds=BOUNDS,
+        taught=lambda _: 7,
+        health=health or FakeHealth(),
+    )
     await listener.start()
     try:
         yield Running(
