@@ -63,6 +63,10 @@ FIRST = (
 """Read while the model is still being read, and scanned before the listeners open: tables that are
 made on first use must not delay a client."""
 
+FOLLOW_TAKEN_S = 5.0
+"""Between two looks at what became of messages at other workers: nobody comes again sooner, but to
+the next address of the same name, and then the database is asked."""
+
 EXPIRE_S = 3600.0
 """Between two runs that remove what is too old, and that look back."""
 
@@ -158,6 +162,8 @@ class Application:
         yield LoopLag(self._metrics)
         refresh_s = settings.database.refresh_s
         yield self._periodic(FOLLOW, REFRESH_PAUSE_S, lambda store: store.follow(refresh_s))
+        taken = self._relay.context.taken
+        yield self._periodic("taken", FOLLOW_TAKEN_S, lambda _: taken.follow())
         yield self._periodic("scans", WRITE_SCANS_S, lambda store: store.scans.flush())
         yield self._periodic("expiry", EXPIRE_S, self._expire)
         yield Once(name="feedback", work=self._watch_mailboxes)
@@ -254,13 +260,14 @@ class Application:
         settings, scans = self._settings, opened.store.scans
         scanner = resources.scanner(settings, lambda: opened.store.snapshot.model, opened.secret)
         scanner.scan(FIRST)
+        people = resources.people(settings, opened.store)
         inspector = ScanningInspector(
             scanner,
             self._extractor,
             WallClock(),
             scans,
             self.observer,
-            people=resources.people(settings, opened.store),
+            people=people,
             defer=settings.relay.on_overload is OnOverload.DEFER,
         )
         teacher = resources.teacher(opened.store, settings, self.observer)
@@ -269,7 +276,8 @@ class Application:
         self._shared.answered = lambda report, listener, reply: scans.answered(
             report, listener, queue_id(reply) or ""
         )
-        self._shared.judge_by(inspector, MessageTeacher(scans, teacher, trainer, extract))
+        self._shared.judge_by(inspector, MessageTeacher(scans, teacher, trainer, extract), people)
+        self._relay.context.taken.store = opened.store.taken
         self._relay.reports_to(
             ReportAddress(settings.feedback, scans, teacher, extract, settings.tokenizer.limits)
         )

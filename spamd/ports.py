@@ -149,3 +149,26 @@ class MessageTeacher(Protocol):
         Raises:
             TemporaryError: nothing has changed; the client may come again.
         """
+
+
+class Outcome(StrEnum):
+    """What became of a message for one recipient, where the client's reply could not say it."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+
+
+class TakenStore(Protocol):
+    """Remembers outcomes for all workers; messages and recipients are hashes (`relay.taken`).
+
+    All raise StorageUnavailable when the database does not answer.
+    """
+
+    async def of(self, message: bytes) -> Mapping[bytes, Outcome]:
+        """Return what is known of a message."""
+
+    async def add(self, message: bytes, outcomes: Mapping[bytes, Outcome]) -> None:
+        """Remember more of a message; what was taken stays taken."""
+
+    async def since(self, time: int) -> tuple[Mapping[bytes, Mapping[bytes, Outcome]], int]:
+        """Return all that was remembered since a time of the database, and the time by now."""

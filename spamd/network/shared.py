@@ -9,7 +9,7 @@ from spamd.network.deadlines import DeadlineTimer
 from spamd.network.fair_queue import FairQueue
 from spamd.network.judge import Judge, JudgeOptions
 from spamd.network.spool import Budget
-from spamd.ports import Clock, Inspector, MessageObserver, MessageTeacher
+from spamd.ports import Clock, Inspector, MessageObserver, MessageTeacher, People
 from spamd.report import ScanReport
 
 
@@ -45,8 +45,9 @@ Answered = Callable[[ScanReport, str, bytes], None]
 
 @dataclass(slots=True, kw_only=True)
 class Shared:
-    """What all listeners share; `teacher` is another one once the database is open.
+    """What all listeners share; `teacher` and `people` are others once the database is open.
 
+    people     who knows for whom a mail is; None: all mail is judged as the site
     answered   notes by which listener a message came, and the reply that it got
     """
 
@@ -60,6 +61,7 @@ class Shared:
     deadline_timer: DeadlineTimer
     fair_queue: FairQueue
     answered: Answered = field(default=lambda *_: None)
+    people: People | None = None
 
     @classmethod
     def of(
@@ -98,9 +100,12 @@ class Shared:
         except Exception as error:  # noqa: BLE001 - the message is answered, nothing may change that
             self.observer.failed("observer.failed", error)
 
-    def judge_by(self, inspector: Inspector, teacher: MessageTeacher) -> None:
-        """Have mail judged and lessons taken by others than before."""
+    def judge_by(
+        self, inspector: Inspector, teacher: MessageTeacher, people: People | None = None
+    ) -> None:
+        """Have mail judged and lessons taken by others than before, and for these people."""
         self.judge.inspector = inspector
+        self.people = people
         self.teacher = teacher
 
     def close(self) -> None:

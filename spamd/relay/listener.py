@@ -27,6 +27,7 @@ from spamd.relay.outbound.loops import refuse_loops
 from spamd.relay.outbound.router import NextHops
 from spamd.relay.ports import ReportHandler
 from spamd.relay.smtp.replies import ShuttingDown
+from spamd.relay.taken import Taken
 
 
 class Relay:
@@ -86,6 +87,7 @@ class Relay:
             shared=shared,
             recent_clients=RecentClients(options),
             handshakes=HandshakeLimiter(),
+            taken=Taken(shared.clock, shared.observer),
             spawn=self._spawn,
             tls_context=context,
             report_handler=report_handler,

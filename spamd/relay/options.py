@@ -59,6 +59,14 @@ class Mixed(StrEnum):
     SINGLE = "single"  # one recipient a transaction, the others get 452 4.5.3: exact, slower
 
 
+class SeveralVerdicts(StrEnum):
+    """What happens to a mail that comes by SMTP for people who judge it differently."""
+
+    SPLIT = "split"  # a transaction at the next hop for each verdict; 451 until all have it
+    SITE = "site"  # all get the site's verdict
+    SINGLE = "single"  # one person a transaction, the others get 452 4.5.3: exact, slower
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayOptions:
     """Addresses where spamd listens, and limits against hostile clients.
@@ -110,6 +118,14 @@ class RelayOptions:
     on_fault                      a message that could not be judged: "accept" unscanned or "defer"
     on_overload                   a large message that is not read in time, or takes too long:
                                   "start" (judged by its start) or "defer"
+    several_verdicts              a mail by SMTP for several people whose own verdicts differ
+                                  (users.enabled): "split" delivers it in a transaction for each
+                                  verdict, the client reads 451 unless all were taken, and a retry
+                                  repeats only what is missing; "site" gives all the site's verdict;
+                                  "single" takes one person a transaction (452 4.5.3 for the others,
+                                  whom many servers try only minutes later)
+    most_transactions             transactions into which one mail is split, at most; who is left
+                                  gets the site's verdict in the last one
     trusted_networks              networks that may name another client by XCLIENT, XFORWARD or
                                   PROXY
     proxy_protocol                connections from trusted networks begin with a PROXY header
@@ -152,6 +168,8 @@ class RelayOptions:
     bare_newline: BareNewlines = BareNewlines.NORMALIZE
     on_fault: OnFault = OnFault.ACCEPT
     on_overload: OnOverload = OnOverload.START
+    several_verdicts: SeveralVerdicts = SeveralVerdicts.SPLIT
+    most_transactions: int = 20
     trusted_networks: tuple[str, ...] = ()
     proxy_protocol: bool = False
     report_networks: tuple[str, ...] = ()
@@ -164,6 +182,7 @@ class RelayOptions:
             bare_newline=BareNewlines,
             on_fault=OnFault,
             on_overload=OnOverload,
+            several_verdicts=SeveralVerdicts,
             received=Received,
         )
         _ = self.listeners  # each is an address

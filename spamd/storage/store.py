@@ -5,6 +5,7 @@ store.unit_of_work             for `training.Trainer`
 store.snapshot.model           for `scanning.Scanner`, after `await store.refresh()`
 store.scans                    ScanLog and History
 store.mailboxes, store.kept, store.accounts, store.held, store.leases
+store.taken                    for the relay: what a retry need not repeat
 store.records, store.sessions  what the page and the API show, and who looks
 await store.close()
 """
@@ -32,7 +33,6 @@ from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_model
 from spamd.storage.engine import Database
 from spamd.storage.kept_messages import SqlKeptMessages
-from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.outcomes import Outcomes, outcomes
@@ -41,6 +41,8 @@ from spamd.storage.records.sessions import SqlSessions
 from spamd.storage.scans import Scans
 from spamd.storage.tables import corpus
 from spamd.storage.watched_accounts import SqlAccounts
+from spamd.storage.workers.leases import SqlLeases
+from spamd.storage.workers.taken import SqlTaken
 from spamd.training.ports import Lesson, LessonSummary, Selection
 
 VERSION = "alembic_version"
@@ -61,6 +63,7 @@ class Store:
         self.accounts = SqlAccounts(database)
         self.leases = SqlLeases(database, clock)
         self.news = News(database)
+        self.taken = SqlTaken(database, clock)
         self.records = SqlRecords(database)
         self.sessions = SqlSessions(database)
         self._cache = ModelCache(schema, bayes)

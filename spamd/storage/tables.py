@@ -248,6 +248,17 @@ trial = Table(
 )
 """What came of the last evaluation (JSON)."""
 
+taken = Table(
+    "taken",
+    metadata,
+    Column("message", LargeBinary, primary_key=True),
+    Column("recipient", LargeBinary, primary_key=True),
+    _text("outcome"),
+    Column("time", BigInteger, nullable=False, index=True),
+    sqlite_with_rowid=False,
+)
+"""What became of a message for a recipient, where one reply could not say it (`relay.taken`)."""
+
 account = Table(
     "account",
     metadata,

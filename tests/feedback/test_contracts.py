@@ -12,10 +12,10 @@ from spamd.message.features import extract
 from spamd.sample import Label
 from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.engine import Database
-from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
+from spamd.storage.workers.leases import SqlLeases
 from tests.fakes import FakeClock
 from tests.feedback.fakes import FakeHeld, FakeLeases, FakeMailboxes
 

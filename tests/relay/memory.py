@@ -67,6 +67,7 @@ class TakesAll:
 
     usable = True
     knows_client = False
+    one_mailbox = False
 
     def __init__(self, *, lmtp: bool = False) -> None:
         self.capabilities: Capabilities | None = {b"8BITMIME": b"", b"SMTPUTF8": b"", b"DSN": b""}

@@ -12,7 +12,7 @@ from spamd.errors import (
     SpamdError,
     TemporaryError,
 )
-from spamd.relay.inbound.delivery import final_replies
+from spamd.relay.inbound.groups import final_replies
 from spamd.relay.smtp.replies import (
     OK,
     SYNTAX,

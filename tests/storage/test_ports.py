@@ -27,11 +27,11 @@ from spamd.message.features import Features
 from spamd.report import ScanReport
 from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.engine import Database
-from spamd.storage.leases import SqlLeases
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans
+from spamd.storage.workers.leases import SqlLeases
 from spamd.training import Result
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, mail, same_sample
 

@@ -12,6 +12,7 @@ from spamd.relay.inbound.command_limits import RecentClients
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.router import NextHops
 from spamd.relay.ports import ReportHandler
+from spamd.relay.taken import Taken
 from spamd.wording import reason
 
 Spawn = Callable[[Any, Coroutine[Any, Any, None]], asyncio.Task[None]]
@@ -30,6 +31,7 @@ class RelayContext:
     shared: Shared
     recent_clients: RecentClients
     handshakes: HandshakeLimiter
+    taken: Taken
     spawn: Spawn
     tls_context: ssl.SSLContext | None = None
     report_handler: ReportHandler | None = None

@@ -18,14 +18,16 @@ from spamd.message.envelope import Envelope
 from spamd.network.addresses import Listener
 from spamd.network.deadlines import Deadline, TimeLimit
 from spamd.network.spool import Share
+from spamd.person import SITE
 from spamd.relay.content.data import BdatReader, DataReader, MessageReader
 from spamd.relay.inbound.body_receiver import BodyReceiver
 from spamd.relay.inbound.command_limits import ClientLimits
 from spamd.relay.inbound.context import RelayContext
-from spamd.relay.inbound.delivery import Delivery, final_replies
+from spamd.relay.inbound.delivery import Asked, Delivery
 from spamd.relay.inbound.greeting import Greeting
+from spamd.relay.inbound.groups import final_replies
 from spamd.relay.inbound.transport import Transport
-from spamd.relay.options import Mixed
+from spamd.relay.options import Mixed, SeveralVerdicts
 from spamd.relay.outbound.router import NextHopSession
 from spamd.relay.smtp.capabilities import size_limit
 from spamd.relay.smtp.commands import Path, parse_path
@@ -83,7 +85,9 @@ class Transaction:
         self._greeting = greeting
         self._limits = limits
         self._sender: Path | None = None
+        self._mail = b""  # the argument as it came
         self._recipients: list[bytes] = []
+        self._asked: list[tuple[bytes, Path | None]] = []
         self._report: Label | None = None
         self._chunks: BdatReader | None = None
         self._delivery: Delivery | None = None
@@ -126,7 +130,7 @@ class Transaction:
         if answer is None:
             answer = await next_hop.mail(verbatim, greeting.client())
             if answer.accepted:
-                self._sender = path
+                self._sender, self._mail = path, verbatim
                 self._limits.useful()
         transport.reply(answer)
 
@@ -171,11 +175,12 @@ class Transaction:
         path = parse_path(verbatim)
         address = path.address if path else verbatim
         report = self._reported(address)
-        if recipients and report is not self._report:
+        if recipients and (report is not self._report or await self._apart(address)):
             return _ONE_ONLY
         answer = _REPORT if report is not None else await next_hop.rcpt(verbatim, path)
         if answer.accepted:
             recipients.append(address)
+            self._asked.append((verbatim, path))
             self._report = report
         return answer
 
@@ -187,6 +192,20 @@ class Transaction:
         return (
             label if label and context.shared.limiter.may_report(self._greeting.client()) else None
         )
+
+    async def _apart(self, address: bytes) -> bool:
+        """Tell whether one reply could not be true for a recipient and for those before."""
+        shared, recipients = self._context.shared, self._recipients
+        if self._lmtp or self._sender is None:
+            return False
+        if self._context.taken.apart(self._sender.address, recipients, address):
+            return True
+        rule = self._context.relay.several_verdicts
+        if shared.people is None or rule is not SeveralVerdicts.SINGLE:
+            return False
+        found = await shared.people.of((recipients[0], address))
+        first, other = found.get(recipients[0], SITE), found.get(address, SITE)
+        return first != other and (first.differs or other.differs)
 
     def _one_only(self, next_hop: NextHopSession) -> bool:
         """Tell whether several recipients could end in replies that SMTP can't give."""
@@ -290,12 +309,13 @@ class Transaction:
         client = greeting.client()
         envelope = Envelope(sender=sender.address, recipients=tuple(recipients), client=client)
         report = self._report
+        asked = Asked(mail=self._mail, rcpt=self._asked)
         self._chunks = None  # it is `reader` now
         self.reset()
         transport.message_received()
         await context.shared.fair_queue.turn(transport.network, first=True)
         context.shared.fair_queue.take_all()
-        delivery = Delivery(context, next_hop, envelope, self._time_limit)
+        delivery = Delivery(context, next_hop, envelope, asked, self._time_limit)
         self._delivery = delivery
         replies: Sequence[Reply]
         if report is None:
@@ -321,6 +341,7 @@ class Transaction:
         self._greeting.forwarded = {}
         self._sender = None
         self._recipients = []
+        self._asked = []
         self._report = None
         if self._chunks is not None:
             self._chunks.close()

@@ -59,6 +59,11 @@ class MaildirSession:
         self._sender = b""
 
     @property
+    def one_mailbox(self) -> bool:
+        """Tell whether all recipients share one Maildir."""
+        return not self.several
+
+    @property
     def several(self) -> bool:
         """Tell whether each recipient has a Maildir of its own."""
         return "{" in self.url.path

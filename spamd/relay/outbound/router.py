@@ -54,6 +54,10 @@ class NextHopSession(Protocol):
         """Tell whether the session is still in step."""
 
     @property
+    def one_mailbox(self) -> bool:
+        """Tell whether all recipients share one copy, so that there can't be several verdicts."""
+
+    @property
     def knows_client(self) -> bool:
         """Tell whether it has been told the real client's address, and acts on it."""
 
@@ -224,6 +228,11 @@ class RoutedSession:
     def usable(self) -> bool:
         """Tell whether the sessions in use are in step."""
         return self._default.usable and (self._current is None or self._current.usable)
+
+    @property
+    def one_mailbox(self) -> bool:
+        """Tell whether the transaction's recipients share one copy."""
+        return (self._current or self._default).one_mailbox
 
     @property
     def knows_client(self) -> bool:

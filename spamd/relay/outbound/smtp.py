@@ -66,6 +66,7 @@ class SmtpSession:
     ) -> None:
         self.url = url
         self.lmtp = url.lmtp
+        self.one_mailbox = False
         self.knows_client = False
         self.capabilities: Capabilities | None = None
         self._options = options

@@ -25,11 +25,15 @@ from spamd.storage.tables import (
     parked,
     scan,
     sighting,
+    taken,
 )
 from spamd.storage.times import to_number
 
 CHUNK = 500
 """Rows per transaction: some milliseconds."""
+
+TAKEN_DAYS = 6
+"""Mail servers try for four or five days (RFC 5321 §4.5.4.1)."""
 
 HOURS_DAYS = 400
 """Days that mails are counted by the hour: a year and the month to compare it with, some 10 MB."""
@@ -47,6 +51,7 @@ class Expired:
     parked     mails that could not be learned and were given up, and those of such accounts
     held       lessons that nobody reviewed
     hours      counts of mails in an hour
+    taken      what became of messages that nobody sends again any more
     """
 
     scans: int
@@ -57,6 +62,7 @@ class Expired:
     parked: int
     held: int
     hours: int = 0
+    taken: int = 0
 
     @property
     def total(self) -> int:
@@ -89,6 +95,7 @@ async def expire(database: Database, clock: Clock, ages: Ages, *, dry_run: bool)
             | parked.c.account.in_(names),
         ),
         held=await old.remove(held, held.c.time < old.before(days=ages.held_days)),
+        taken=await old.remove(taken, taken.c.time < old.before(days=TAKEN_DAYS)),
         hours=await old.remove(mail_hour, mail_hour.c.hour < old.before(days=HOURS_DAYS)),
         accounts=await old.remove(account, left),
     )

@@ -1,0 +1,1 @@
+"""What equal workers tell each other: leases, and what a retry need not repeat."""
