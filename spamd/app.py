@@ -67,6 +67,9 @@ FOLLOW_TAKEN_S = 5.0
 """Between two looks at what became of messages at other workers: nobody comes again sooner, but to
 the next address of the same name, and then the database is asked."""
 
+WAITING_S = 1.0
+"""Between two looks whether lessons wait on the disk and can be learned now."""
+
 EXPIRE_S = 3600.0
 """Between two runs that remove what is too old, and that look back."""
 
@@ -122,20 +125,27 @@ class Application:
         self._opening = StoreOpening(settings, self.observer, preload, WallClock())
         third_s = settings.relay.inspect_timeout_s / 3  # the last one is for its start
         self._extractor = Extractor(settings.reading, wait_s=third_s, work_s=third_s)
-        no_verdicts = NoVerdicts(settings, resources.scanner(settings, _no_model, os.urandom(16)))
+        no_verdicts = NoVerdicts(resources.scanner(settings, _no_model, os.urandom(16)))
+        self._teacher = resources.durable_teacher(None, settings, self.observer)
         self._shared = Shared.of(
-            settings.relay, no_verdicts, no_verdicts, self.observer, WallClock()
+            settings.relay,
+            no_verdicts,
+            MessageTeacher(self._teacher, resources.extract(settings)),
+            self.observer,
+            WallClock(),
         )
         self._relay = Relay(
             options=settings.relay,
             next_hop=settings.next_hop,
             tls=settings.tls,
             shared=self._shared,
-            report_handler=no_verdicts,
+            report_handler=self._report_address(),
             sockets=_of_section("relay", settings, sockets),
         )
         away = self._relay.next_hop_away if settings.relay.listeners else None
-        self.health = DaemonHealth(self._opening, away, metrics)
+        self.health = DaemonHealth(
+            self._opening, away, metrics, lambda: self._teacher.waiting_bytes
+        )
         self._web = self._http_listener() if settings.web.listeners else None
         self._feedback_changed = asyncio.Event()
         resources.extract(settings)(FIRST)
@@ -166,6 +176,7 @@ class Application:
         yield self._periodic("taken", FOLLOW_TAKEN_S, lambda _: taken.follow())
         yield self._periodic("scans", WRITE_SCANS_S, lambda store: store.scans.flush())
         yield self._periodic("expiry", EXPIRE_S, self._expire)
+        yield self._periodic("waiting lessons", WAITING_S, self._learn_waiting)
         yield Once(name="feedback", work=self._watch_mailboxes)
         if self._worker == 0:
             yield self._periodic("error_rates", EXPIRE_S, self._look_back)
@@ -194,6 +205,10 @@ class Application:
         gone = await expire(store.database, WallClock(), self._settings.ages, dry_run=False)
         if gone.total:
             self.observer.happened("storage.expired", **asdict(gone))
+
+    async def _learn_waiting(self, store: Store) -> None:  # noqa: ARG002 - it must be open
+        """Learn what was taught while the database was away."""
+        await self._teacher.learn_waiting(self.observer)
 
     async def _watch_mailboxes(self) -> None:
         """Watch all accounts while the lease is ours; by other settings once they are changed."""
@@ -270,17 +285,19 @@ class Application:
             people=people,
             defer=settings.relay.on_overload is OnOverload.DEFER,
         )
-        teacher = resources.teacher(opened.store, settings, self.observer)
-        extract = resources.extract(settings)
-        trainer = resources.trainer(opened.store, settings, self.observer)
+        self._teacher = resources.durable_teacher(opened.store, settings, self.observer)
         self._shared.answered = lambda report, listener, reply: scans.answered(
             report, listener, queue_id(reply) or ""
         )
-        self._shared.judge_by(inspector, MessageTeacher(scans, teacher, trainer, extract), people)
+        extract = resources.extract(settings)
+        self._shared.judge_by(inspector, MessageTeacher(self._teacher, extract), people)
         self._relay.context.taken.store = opened.store.taken
-        self._relay.reports_to(
-            ReportAddress(settings.feedback, scans, teacher, extract, settings.tokenizer.limits)
-        )
+        self._relay.reports_to(self._report_address())
+
+    def _report_address(self) -> ReportAddress:
+        settings, extract = self._settings, resources.extract(self._settings)
+        limits = settings.tokenizer.limits
+        return ReportAddress(settings.feedback, self._teacher, extract, limits)
 
     def _messages(self, label: Label) -> float:
         if (opened := self._opening.opened) is None:

@@ -25,14 +25,20 @@ class DaemonHealth:
         opening: the store, and since when the database is away.
         next_hop_away: returns since when the next hop is; None where there is none.
         metrics: what is counted.
+        waiting_bytes: returns how much waits on the disk for the database.
     """
 
     def __init__(
-        self, opening: StoreOpening, next_hop_away: AwaySince | None, metrics: Metrics
+        self,
+        opening: StoreOpening,
+        next_hop_away: AwaySince | None,
+        metrics: Metrics,
+        waiting_bytes: Callable[[], int],
     ) -> None:
         self._opening = opening
         self._next_hop_away = next_hop_away
         self._metrics = metrics
+        self._waiting_bytes = waiting_bytes
         metrics.follow_corpus(self._corpus)
 
     async def checks(self) -> Sequence[Check]:
@@ -64,12 +70,13 @@ class DaemonHealth:
 
     def _corpus(self) -> CorpusNow:
         if (opened := self._opening.opened) is None:
-            return CorpusNow()
+            return CorpusNow(waiting_bytes=self._waiting_bytes())
         model = opened.store.snapshot.model
         return CorpusNow(
             messages={Label.HAM: model.totals.ham, Label.SPAM: model.totals.spam},
             tokens=len(model.tokens),
             behind_s=opened.store.behind_s,
+            waiting_bytes=self._waiting_bytes(),
         )
 
 

@@ -126,6 +126,7 @@ class Taught(StrEnum):
     LEARNED = "learned"
     KNOWN = "known"  # it was taught before, with that label
     HELD = "held"  # it waits for a review
+    WAITING = "waiting"  # it lies on the disk until the database answers
     FORGOTTEN = "forgotten"
     UNKNOWN = "unknown"  # it was never taught: nothing to forget
 

@@ -16,6 +16,7 @@ from spamd.clock import WallClock
 
 if TYPE_CHECKING:
     from spamd.bayes.model import Model
+    from spamd.feedback.durable_teacher import DurableTeacher
     from spamd.feedback.kept_choice import Choice
     from spamd.feedback.ports import FeedbackObserver
     from spamd.feedback.service import Feedback
@@ -115,6 +116,23 @@ def teacher(store: "Store", settings: "Settings", observer: "LessonObserver") ->
 
     trains = trainer(store, settings, observer)
     return Teacher(trains, store.held, WallClock(), settings.feedback, observer)
+
+
+def durable_teacher(
+    store: "Store | None", settings: "Settings", observer: "LessonObserver"
+) -> "DurableTeacher":
+    """Return what teaches, or keeps lessons on this machine while there is no database."""
+    from spamd.feedback.durable_teacher import DurableTeacher, Knowledge
+    from spamd.storage.local.waiting_lessons import JournalOnDisk
+
+    knowledge = None
+    if store is not None:
+        knowledge = Knowledge(
+            history=store.scans,
+            teacher=teacher(store, settings, observer),
+            trainer=trainer(store, settings, observer),
+        )
+    return DurableTeacher(knowledge, JournalOnDisk.of(settings.database), WallClock())
 
 
 def kept_choice(store: "Store", settings: "Settings") -> "Choice":

@@ -14,12 +14,10 @@ from datetime import datetime
 
 from spamd.bayes.evidence import Explanation
 from spamd.errors import ConfigError, StorageUnavailable
-from spamd.feedback.report_address import reported_as
 from spamd.message.envelope import Envelope
-from spamd.ports import Clock, Observer, Taught
+from spamd.ports import Clock, Observer
 from spamd.report import ScanReport, Verdicts
 from spamd.resources import new_store
-from spamd.sample import Label
 from spamd.scanning import Scanner
 from spamd.settings import Settings
 from spamd.storage.corpus.sqlite_lookup import Preload
@@ -162,10 +160,9 @@ class StoreOpening:
 
 
 class NoVerdicts:
-    """Stands in for inspector, teacher and report handler until the store is open."""
+    """Stands in for the inspector until the store is open."""
 
-    def __init__(self, settings: Settings, scanner: Scanner) -> None:
-        self._reported = reported_as(settings.feedback)
+    def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner
 
     @property
@@ -190,19 +187,3 @@ class NoVerdicts:
     def explain(self, report: ScanReport, clues: int) -> Explanation | None:  # noqa: ARG002 - the port
         """Return nothing: no message was judged."""
         return None
-
-    def label_for(self, recipient: bytes) -> Label | None:
-        """Return what mail to this address will teach."""
-        return self._reported(recipient)
-
-    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:  # noqa: ARG002 - the port
-        """Raise StorageUnavailable; the client comes again."""
-        raise StorageUnavailable("the database has not answered since the start")
-
-    async def forget(self, content: bytes) -> Taught:  # noqa: ARG002 - the port
-        """Raise StorageUnavailable; the client comes again."""
-        raise StorageUnavailable("the database has not answered since the start")
-
-    async def take(self, content: bytes, label: Label, actor: str) -> str:  # noqa: ARG002 - the port
-        """Raise StorageUnavailable; the client comes again."""
-        raise StorageUnavailable("the database has not answered since the start")

@@ -6,23 +6,17 @@ nobody scanned here is learned as it comes.
 
 import asyncio
 
-from spamd.feedback.ports import History
-from spamd.feedback.teacher import Candidate, Extract, Teacher
+from spamd.feedback.durable_teacher import DurableTeacher
+from spamd.feedback.teacher import Extract
 from spamd.ports import Taught
 from spamd.sample import Label
-from spamd.training import Result
-from spamd.training.trainer import Trainer
 
 
 class MessageTeacher:
     """Learns and forgets single messages (`ports.MessageTeacher`)."""
 
-    def __init__(
-        self, history: History, teacher: Teacher, trainer: Trainer, extract: Extract
-    ) -> None:
-        self._history = history
+    def __init__(self, teacher: DurableTeacher, extract: Extract) -> None:
         self._teacher = teacher
-        self._trainer = trainer
         self._extract = extract
 
     async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
@@ -31,8 +25,10 @@ class MessageTeacher:
         Raises:
             TemporaryError: nothing was learned; the client may come again.
         """
-        candidate = await candidate_of(content, label, self._history, self._extract)
-        summary = await self._teacher.teach([candidate], source, actor)
+        features = await asyncio.to_thread(self._extract, content)
+        summary = await self._teacher.teach([features], label, source, actor)
+        if summary.waiting:
+            return Taught.WAITING
         if summary.held:
             return Taught.HELD
         return Taught.KNOWN if summary.already else Taught.LEARNED
@@ -43,20 +39,4 @@ class MessageTeacher:
         Raises:
             TemporaryError: nothing has changed; the client may come again.
         """
-        found = await candidate_of(content, Label.HAM, self._history, self._extract)
-        (outcome,) = await self._trainer.forget([found.features.digest])
-        return Taught.FORGOTTEN if outcome.result is Result.FORGOTTEN else Taught.UNKNOWN
-
-
-async def candidate_of(
-    content: bytes, label: Label, history: History, extract: Extract
-) -> Candidate:
-    """Return a message that is to be taught, with what we know of it."""
-    features = await asyncio.to_thread(extract, content)
-    known = None
-    if features.id:
-        known = (await history.by_id([features.id])).get(features.id)
-    if known is None:
-        known = (await history.by_digest([features.digest])).get(features.digest)
-    kept = await history.kept(known.digest) if known else None
-    return Candidate(features=kept or features, label=label, known=known)
+        return await self._teacher.forget(await asyncio.to_thread(self._extract, content))

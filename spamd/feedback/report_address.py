@@ -14,10 +14,9 @@ takes mail apart (`message.parser.attached`): no content of it is an error.
 import asyncio
 from collections.abc import Callable
 
-from spamd.feedback.message_teacher import candidate_of
+from spamd.feedback.durable_teacher import DurableTeacher
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.ports import History
-from spamd.feedback.teacher import Extract, Teacher
+from spamd.feedback.teacher import Extract
 from spamd.message.limits import Limits
 from spamd.message.mime.parser import attached
 from spamd.sample import Label
@@ -31,13 +30,11 @@ class ReportAddress:
     def __init__(
         self,
         options: FeedbackOptions,
-        history: History,
-        teacher: Teacher,
+        teacher: DurableTeacher,
         extract: Extract,
         limits: Limits = Limits(),  # noqa: B008 - frozen value
     ) -> None:
         self._options = options
-        self._history = history
         self._teacher = teacher
         self._extract = extract
         self._limits = limits
@@ -60,13 +57,13 @@ class ReportAddress:
                 f" to report {label}"
             )
         taken = mails[: self._options.report_mails]
-        candidates = [
-            await candidate_of(mail, label, self._history, self._extract) for mail in taken
-        ]
-        summary = await self._teacher.teach(candidates, SOURCE, actor)
+        features = [await asyncio.to_thread(self._extract, mail) for mail in taken]
+        summary = await self._teacher.teach(features, label, SOURCE, actor)
         parts = [f"{len(mails)} reported as {label}", f"{summary.learned.total()} learned"]
         parts += [f"{summary.already} known"] if summary.already else []
         parts += [f"{summary.held} held for review"] if summary.held else []
+        if summary.waiting:
+            parts[1:] = [f"{summary.waiting} kept, to be learned once the database answers"]
         parts += [f"{len(mails) - len(taken)} too many"] if len(mails) > len(taken) else []
         return ", ".join(parts)
 

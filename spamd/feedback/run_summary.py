@@ -16,6 +16,7 @@ class RunSummary:
     learned   lessons learned, corrections included, by label
     already   mails that were taught like that before
     held      lessons that wait for a review
+    waiting   lessons that wait on the disk for the database
     parked    mails that could not be read or learned
     skipped   mails that teach nothing, by reason
     faults    folders and accounts that could not be read, one sentence each
@@ -25,6 +26,7 @@ class RunSummary:
     learned: Counter[Label] = field(default_factory=Counter)
     already: int = 0
     held: int = 0
+    waiting: int = 0
     parked: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
@@ -48,6 +50,7 @@ class RunSummary:
         self.learned.update(other.learned)
         self.already += other.already
         self.held += other.held
+        self.waiting += other.waiting
         self.parked += other.parked
         self.skipped.update(other.skipped)
         self.faults += other.faults

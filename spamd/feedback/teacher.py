@@ -13,7 +13,7 @@ business, exact and once for each mail. Nothing is ever learned without a person
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from spamd.bayes.decision import Verdict
 from spamd.feedback.options import FeedbackOptions
@@ -60,16 +60,30 @@ class Teacher:
         self._window = timedelta(seconds=options.hold_window_s)
         self._turn = asyncio.Lock()  # nobody learns between our count and our lessons
 
-    async def teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> RunSummary:
+    async def teach(
+        self,
+        candidates: Sequence[Candidate],
+        source: str,
+        actor: str,
+        given: datetime | None = None,
+    ) -> RunSummary:
         """Learn mails in their order, each once: the last word on a mail counts.
+
+        Args:
+            candidates: the mails with their labels.
+            source: the way the lessons came.
+            actor: who gave them.
+            given: when, if that is not now; mails that were taught since are known already.
 
         Raises:
             TemporaryError: the database is out of reach; nothing of the rest was learned.
         """
         async with self._turn:
-            return await self._teach(candidates, source, actor)
+            return await self._teach(candidates, source, actor, given)
 
-    async def _teach(self, candidates: Sequence[Candidate], source: str, actor: str) -> RunSummary:
+    async def _teach(
+        self, candidates: Sequence[Candidate], source: str, actor: str, given: datetime | None
+    ) -> RunSummary:
         summary = RunSummary()
         last = {candidate.features.digest: candidate for candidate in candidates}
         contradicting = [one for one in last.values() if self._contradicts(one)]
@@ -85,7 +99,9 @@ class Teacher:
             batch = [c.features for c in chosen if c.label is label]
             if not batch:
                 continue
-            outcomes = await self._trainer.train(batch, label, source=source, actor=actor)
+            outcomes = await self._trainer.train(
+                batch, label, source=source, actor=actor, given=given
+            )
             summary.count(outcomes, label)
         summary.already += len(candidates) - len(last)
         return summary

@@ -36,14 +36,16 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 class CorpusNow:
     """What a worker has in memory of what was learned; NaN while it has nothing.
 
-    messages  learned, by label
-    tokens    known
-    behind_s  how old that is
+    messages       learned, by label
+    tokens         known
+    behind_s       how old that is
+    waiting_bytes  lessons that wait on the disk for the database
     """
 
     messages: Mapping[Label, float] = field(default_factory=dict)
     tokens: float = nan
     behind_s: float = nan
+    waiting_bytes: float = 0
 
 
 class Metrics:
@@ -125,6 +127,11 @@ class Metrics:
             "spamd_corpus_behind_seconds",
             "Age of what the worker that answers knows of the corpus: a lesson older than this is"
             " in its verdicts. Alert above 10: the database is away or overloaded.",
+        )
+        self._waiting = Current(
+            "spamd_lessons_waiting_bytes",
+            "Size of the lessons that wait on this machine's disk for the database. Alert when it"
+            " stays above 0.",
         )
         self._workers = Current("spamd_workers", "Workers that live; relay.workers are wanted.")
         self._ready = Current(
@@ -224,6 +231,7 @@ class Metrics:
         yield self._corpus.family(messages)
         yield self._tokens.family({(): corpus.tokens})
         yield self._behind.family({(): corpus.behind_s})
+        yield self._waiting.family({(): corpus.waiting_bytes})
         yield self._workers.family({(): len(live) - self._board.supervised})
         yield self._ready.family({(name,): float(ok) for name, ok in self._ready_now.items()})
         yield self._build.family({(version("spamd"),): 1.0})

@@ -46,6 +46,9 @@ class DatabaseOptions:
     refresh_s           seconds between two queries for the lessons of other processes
     scans_days          days a scan is kept, so that one moved later is taught as it was scored
     changes_hours       hours that a process may be stopped and still catch up without reloading
+    local               folder on this machine for lessons that wait while the database is away;
+                        made when it is needed, for the daemon's user only
+    waiting_mb          MiB of such lessons, some thousands of them; more are refused
     """
 
     url: str = "sqlite:///var/spamd.db"
@@ -57,11 +60,13 @@ class DatabaseOptions:
     refresh_s: float = 1.0
     scans_days: int = 14
     changes_hours: int = 24
+    local: str = "var"
+    waiting_mb: int = 64
 
     def __post_init__(self) -> None:
         """Check the ranges and the form of the URL."""
         _check_url(self.url)
-        for name in ("pool", "cache_mb", "scans_days", "changes_hours"):
+        for name in ("pool", "cache_mb", "scans_days", "changes_hours", "waiting_mb"):
             if getattr(self, name) < 1:
                 raise ValueError(f"database.{name} must be at least 1")
         for name in ("connect_timeout_s", "busy_timeout_s"):
@@ -69,6 +74,8 @@ class DatabaseOptions:
                 raise ValueError(f"database.{name} must lie between 0 and 3600 seconds")
         if not 0 < self.refresh_s <= 2:
             raise ValueError("database.refresh_s must be above 0 and at most 2 seconds")
+        if not self.local:
+            raise ValueError("database.local must name a folder")
         if self.synchronous not in ("normal", "full"):
             raise ValueError('database.synchronous must be "normal" or "full"')
 

@@ -3,7 +3,7 @@
 `storage` implements them; the values are dataclasses, never rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spamd.bayes.learning import Effect
 from spamd.bayes.model import Model
-from spamd.message.features import Texts
+from spamd.message.features import Features, Texts
 from spamd.sample import Label, Sample
 
 KEPT = "kept"
@@ -116,6 +116,51 @@ class UnitOfWork(Protocol):
         """Write what the model learned and unlearned since `model`, with its lessons; then commit.
 
         A digest may stand in both: first taken back, then learned anew.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingLesson:
+    """What somebody taught while the database was away.
+
+    label   None: what the mail taught is to be taken back
+    given   when (UTC)
+    """
+
+    features: Features
+    label: Label | None
+    source: str
+    actor: str
+    given: datetime
+
+
+class WaitingLessons(Protocol):
+    """Lessons on the disk of this machine that wait for the database; its processes share them."""
+
+    @property
+    def any(self) -> bool:
+        """Whether lessons wait."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """How much waits."""
+        ...
+
+    async def keep(self, lessons: Sequence[WaitingLesson]) -> None:
+        """Write lessons down, after those that wait; on return they outlive a loss of power.
+
+        Raises:
+            StorageUnavailable: they can't be written, or there is no more room.
+        """
+        ...
+
+    async def take(self, learn: Callable[[WaitingLesson], Awaitable[None]]) -> tuple[int, int]:
+        """Have all that waits learned in order, then forget it; another process may be at it.
+
+        Return how many lessons that were, and how many could not be read. A process that ends
+        meanwhile leaves all of them: learning one twice must be the same as once.
         """
         ...
 

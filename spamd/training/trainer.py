@@ -21,6 +21,7 @@ again; then `StorageUnavailable` goes to the caller.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from typing import TypeVar
@@ -78,24 +79,37 @@ class Trainer:
         self._observer = observer
 
     async def train(
-        self, batch: Sequence[Features], label: Label, *, source: str, actor: str
+        self,
+        batch: Sequence[Features],
+        label: Label,
+        *,
+        source: str,
+        actor: str,
+        given: datetime | None = None,
     ) -> list[Outcome]:
         """Teach that these mails are `label`; return what became of each, in their order.
+
+        Lessons that were `given` at another time than now have that time, and do not replace those
+        that a person gave since.
 
         Raises:
             StorageUnavailable: nothing was learned.
         """
-        outcomes = await self._again(lambda: self._train(batch, label, source, actor))
+        outcomes = await self._again(lambda: self._train(batch, label, source, actor, given))
         self._tell(source, outcomes)
         return outcomes
 
-    async def forget(self, digests: Sequence[bytes]) -> list[Outcome]:
+    async def forget(
+        self, digests: Sequence[bytes], *, given_before: datetime | None = None
+    ) -> list[Outcome]:
         """Take lessons back; return what became of each, in their order.
+
+        With `given_before` only those that are older: the others are told as unknown.
 
         Raises:
             StorageUnavailable: nothing was taken back.
         """
-        outcomes = await self._again(lambda: self._forget(digests))
+        outcomes = await self._again(lambda: self._forget(digests, given_before))
         self._tell("forget", outcomes)
         return outcomes
 
@@ -188,14 +202,21 @@ class Trainer:
                 await work.commit(rehearsed, again)
 
     async def _train(
-        self, batch: Sequence[Features], label: Label, source: str, actor: str
+        self,
+        batch: Sequence[Features],
+        label: Label,
+        source: str,
+        actor: str,
+        given: datetime | None,
     ) -> list[Outcome]:
         digests = tuple(dict.fromkeys(features.digest for features in batch))
         async with self._unit_of_work() as work:
             summaries = {
                 summary.digest: summary for summary in await work.listed(Selection(digests=digests))
             }
-            replaced = [each for each in summaries.values() if _replaces(label, source, each)]
+            replaced = [
+                each for each in summaries.values() if _replaces(label, source, given, each)
+            ]
             settled = 0 if source == KEPT else await work.settle(digests)
             old = await work.lessons([summary.digest for summary in replaced])
             fresh = _first_of_each(batch, summaries.keys() - old.keys())
@@ -221,7 +242,7 @@ class Trainer:
                     source=source,
                     actor=actor,
                     sender_domain=features.sender_domain,
-                    time=self._clock.now(),
+                    time=given or self._clock.now(),
                     effect=effect,
                     sample=features.sample,
                     texts=features.texts,
@@ -232,9 +253,15 @@ class Trainer:
                 await work.commit(list(learned.values()), list(old.values()))
         return _outcomes(batch, summaries, learned)
 
-    async def _forget(self, digests: Sequence[bytes]) -> list[Outcome]:
+    async def _forget(
+        self, digests: Sequence[bytes], given_before: datetime | None
+    ) -> list[Outcome]:
         async with self._unit_of_work() as work:
-            old = await work.lessons(digests)
+            old = {
+                digest: lesson
+                for digest, lesson in (await work.lessons(digests)).items()
+                if given_before is None or lesson.time < given_before
+            }
             if old:
                 model = await work.model(distinct(lesson.sample.ids for lesson in old.values()))
                 for lesson in old.values():
@@ -272,9 +299,11 @@ class Trainer:
                 )
 
 
-def _replaces(label: Label, source: str, old: LessonSummary) -> bool:
+def _replaces(label: Label, source: str, given: datetime | None, old: LessonSummary) -> bool:
     """Return whether a lesson takes the place of the one in force."""
     if source == KEPT:
+        return False
+    if given is not None and old.time >= given and old.source != KEPT:
         return False
     return old.label is not label or old.source == KEPT
 

@@ -1,9 +1,12 @@
 """How the daemon begins when its database does not answer yet."""
 
+import json
 import smtplib
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from email import message_from_bytes
+from email.mime.message import MIMEMessage
 from pathlib import Path
 
 import pytest
@@ -87,19 +90,36 @@ def test_j4_the_daemon_waits_for_a_database_that_does_not_answer_and_takes_mail_
     daemon.stop()
 
 
-def test_j4_mail_and_reports_are_deferred_where_the_setting_says_so(
+def test_j4_mail_is_deferred_where_the_setting_says_so(
     spamd: Start,
 ) -> None:
     daemon = spamd(
         f"postgresql://spamd@127.0.0.1:{free_port()}/spamd",
-        'relay.on_fault = "defer"\nrelay.report_networks = "127.0.0.1"\n'
-        'feedback.spam_addresses = "spam@x.test"',
+        'relay.on_fault = "defer"',
     )
     daemon.start()
-    for to in ("you@x.test", "spam@x.test"):
-        with pytest.raises(smtplib.SMTPDataError) as refusal:
-            send(daemon, to)
-        assert refusal.value.smtp_code == 451
+    with pytest.raises(smtplib.SMTPDataError) as refusal:
+        send(daemon)
+    assert refusal.value.smtp_code == 451
+    daemon.stop()
+
+
+def test_j4_a_report_is_kept_until_the_database_answers(server: Postgresql, spamd: Start) -> None:
+    daemon = spamd(
+        server.url("spamd"),
+        'relay.report_networks = "127.0.0.1"\nfeedback.spam_addresses = "spam@x.test"',
+    )
+    daemon.run("database", "upgrade")
+    server.do("CHECKPOINT")
+    server.stop()
+    daemon.start()
+    with smtplib.SMTP("127.0.0.1", daemon.port, timeout=60) as client:
+        report = MIMEMessage(message_from_bytes(made_up("spam", 1)))
+        client.sendmail("a@x.test", ["spam@x.test"], report.as_bytes())
+    assert json.loads(daemon.run("status", "--json", codes=(75,)))["waiting"] == 1
+    server.start()
+    wait_until(lambda: daemon.events("lessons.caught_up"), what="it is learned")
+    assert json.loads(daemon.run("status", "--json"))["corpus"]["spam"] == 1
     daemon.stop()
 
 

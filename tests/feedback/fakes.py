@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from spamd.bayes.decision import Verdict
 from spamd.bayes.selection import Standing
 from spamd.errors import StorageUnavailable
+from spamd.feedback.durable_teacher import DurableTeacher, Knowledge
 from spamd.feedback.ports import (
     AccountState,
     Cursor,
@@ -19,12 +20,14 @@ from spamd.feedback.ports import (
     Sighting,
     WatchedAccount,
 )
+from spamd.feedback.teacher import Teacher
 from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result
 from spamd.training.ports import KEPT
 from spamd.training.trainer import Trainer
+from tests.fakes import FakeClock
 
 WAITING = {KeptState.UNREAD, KeptState.READ}
 
@@ -290,7 +293,13 @@ class FakeJournal(Trainer):
         return self.samples.get(digest)
 
     async def train(
-        self, batch: Sequence[Features], label: Label, *, source: str, actor: str
+        self,
+        batch: Sequence[Features],
+        label: Label,
+        *,
+        source: str,
+        actor: str,
+        given: datetime | None = None,
     ) -> list[Outcome]:
         if self.down:
             raise StorageUnavailable("the database is away")
@@ -319,3 +328,9 @@ class FakeJournal(Trainer):
     def _with_lesson(self, known: Known) -> Known:
         lesson = self.lessons.get(known.digest)
         return replace(known, label=lesson[0], source=lesson[1]) if lesson else known
+
+
+def durable(journal: FakeJournal, teacher: Teacher) -> DurableTeacher:
+    """Return what teaches for a client that names mails; nothing waits when that fails."""
+    knowledge = Knowledge(history=journal, teacher=teacher, trainer=journal)
+    return DurableTeacher(knowledge, None, FakeClock())

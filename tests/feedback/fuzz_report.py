@@ -23,7 +23,7 @@ with atheris.instrument_imports(include=["spamd.message", "spamd.feedback"]):
     from spamd.sample import Label
 
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeHeld, FakeJournal
+from tests.feedback.fakes import FakeHeld, FakeJournal, durable
 from tests.feedback.test_report_address import SHAPES, report
 from tests.feedback.world import mail
 
@@ -40,7 +40,7 @@ def one_input(data: bytes) -> None:
     journal = FakeJournal(FakeClock())
     options = FeedbackOptions(spam_addresses=("spam@our.test",), report_mails=5)
     teacher = Teacher(journal, FakeHeld(journal), FakeClock(), options, FakeObserver())
-    handler = ReportAddress(options, journal, teacher, extract)
+    handler = ReportAddress(options, durable(journal, teacher), extract)
     receipt = asyncio.run(handler.take(data, Label.SPAM, "bob"))
     assert receipt.isascii()
     assert receipt.isprintable()

@@ -19,7 +19,7 @@ from spamd.message.features import extract
 from spamd.message.mime.parser import attached
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeObserver
-from tests.feedback.fakes import FakeHeld, FakeJournal
+from tests.feedback.fakes import FakeHeld, FakeJournal, durable
 from tests.feedback.world import mail
 
 OPTIONS = FeedbackOptions(
@@ -29,7 +29,7 @@ OPTIONS = FeedbackOptions(
 
 def handler_of(journal: FakeJournal, options: FeedbackOptions = OPTIONS) -> ReportAddress:
     teacher = Teacher(journal, FakeHeld(journal), FakeClock(), options, FakeObserver())
-    return ReportAddress(options, journal, teacher, extract)
+    return ReportAddress(options, durable(journal, teacher), extract)
 
 
 def report(*mails: bytes, boundary: bytes = b"b") -> bytes:

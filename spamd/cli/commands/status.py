@@ -12,6 +12,7 @@ from spamd.cli.arguments import JsonOption
 from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import json_line, line, show
 from spamd.cli.session import Session, awaited, session
+from spamd.errors import StorageUnavailable
 from spamd.wording import counted, printable
 
 if TYPE_CHECKING:
@@ -59,14 +60,35 @@ def status(
     training works. A correction is a lesson on a message that the filter had judged wrong.
     """
     here = session(context)
-    state = awaited(_state(here))
+    waiting = _waiting(here.settings)
+    try:
+        state = awaited(_state(here))
+    except StorageUnavailable as error:
+        if as_json:
+            json_line({"database": None, "unavailable": str(error), "waiting": waiting})
+        elif waiting:
+            line(f"waiting      {_waiting_in_words(waiting)}")
+        raise
     if as_json:
         file = here.configuration.file
         found = {"settings": str(file.absolute()) if file else None}
-        json_line(found | _as_json(state, here.settings))
+        json_line(found | _as_json(state, here.settings) | {"waiting": waiting})
     else:
         line(f"settings     {here.configuration.read_from}")
         _print(state, here.settings)
+        if waiting:
+            line(f"waiting      {_waiting_in_words(waiting)}")
+
+
+def _waiting(settings: "Settings") -> int:
+    """Return how many lessons wait on this machine for the database."""
+    from spamd.storage.local.waiting_lessons import JournalOnDisk
+
+    return JournalOnDisk.of(settings.database).count()
+
+
+def _waiting_in_words(number: int) -> str:
+    return f"{counted(number, 'lesson')} on this machine, to be learned once the database answers"
 
 
 async def _state(here: Session) -> State:

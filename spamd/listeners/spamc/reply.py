@@ -46,7 +46,7 @@ def told(head: Head, taught: Taught) -> bytes:
     """
     sets, removes = head.sets, head.removes
     match taught:
-        case Taught.LEARNED | Taught.HELD:
+        case Taught.LEARNED | Taught.HELD | Taught.WAITING:
             pass
         case Taught.KNOWN:
             sets, removes = sets - {"local"}, removes - {"local"}
