@@ -273,7 +273,10 @@ class Application:
         if (opened := self._opening.opened) is None:
             return
         settings, scans = self._settings, opened.store.scans
-        scanner = resources.scanner(settings, lambda: opened.store.snapshot.model, opened.secret)
+        store = opened.store
+        scanner = resources.scanner(
+            settings, lambda: store.snapshot.model, opened.secret, lambda: store.senders
+        )
         scanner.scan(FIRST)
         people = resources.people(settings, opened.store)
         inspector = ScanningInspector(

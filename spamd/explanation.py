@@ -8,14 +8,16 @@ the words are the same. A text is bounded, whatever the mail holds.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from spamd.bayes.counts import Totals
-from spamd.bayes.decision import Action, Verdict
+from spamd.bayes.decision import Action, DecisionOptions, Verdict, decide
 from spamd.bayes.evidence import ClassifierEvidence, Explanation
+from spamd.lists.senders import UNKNOWN_SENDER, Standing
+from spamd.message.authentication.proof import Proof
 from spamd.message.features import Features
 from spamd.sample import Kind
 from spamd.wording import counted, printable
@@ -119,9 +121,26 @@ class Table:
     bars: tuple[float | None, ...]
 
 
-def sentences(found: Explanation, mail: Features) -> tuple[str, str, str]:
+def with_sender(found: Explanation, standing: Standing, options: DecisionOptions) -> Explanation:
+    """Return an explanation whose decision minds what is known of the sender, as a scan's does."""
+    if standing == UNKNOWN_SENDER:
+        return found
+    probability = standing.shifted(found.evidence.log_odds, found.evidence.probability)
+    decision = decide(probability, found.totals, options)
+    if standing.decides:
+        severest = decide(1.0, found.totals, options)
+        decision = standing.decided(decision, reject=severest.action is Action.REJECT)
+    return replace(found, decision=decision)
+
+
+def sentences(
+    found: Explanation, mail: Features, standing: Standing = UNKNOWN_SENDER
+) -> tuple[str, str, str]:
     """Return what a mail is, what spoke for and against that, and what would change it."""
-    return _what(found), _why(found, mail.texts), flip_sentence(found, mail.texts)
+    change = flip_sentence(found, mail.texts)
+    if standing.decides:
+        change = f"Without that entry it would be judged by its words. {change}"
+    return _what(found, standing), _why(found, mail.texts), change
 
 
 def word_table(found: Explanation, texts: Sequence[str]) -> Table:
@@ -144,8 +163,11 @@ def word_table(found: Explanation, texts: Sequence[str]) -> Table:
     )
 
 
-def _what(found: Explanation) -> str:
+def _what(found: Explanation, standing: Standing) -> str:
     decision = found.decision
+    if standing.decides:
+        does = "let in" if decision.verdict is Verdict.HAM else "kept out"
+        return f"This is {does} by a list, whatever its words say: {standing.listed.words()}."
     sure = f"the probability of spam is {percentage(decision.probability)}"
     match decision.verdict:
         case Verdict.SPAM:
@@ -182,15 +204,25 @@ def percentage(probability: float) -> str:
     return f"{100 * probability:.1f} %"
 
 
-def facts_of(found: Explanation, mail: Features) -> list[str]:
+def facts_of(found: Explanation, mail: Features, standing: Standing = UNKNOWN_SENDER) -> list[str]:
     """Return the lines below the verdict: why, what is known of the mail, and its tricks."""
     known, tokens = found.evidence.known, counted(len(mail.texts), "token")
     trained = f"{found.totals.spam:,} spam and {found.totals.ham:,} ham"
     return [
         f"  {found.decision.reason}; action: {found.decision.action}",
         f"  {known:,} of its {tokens} are known from {trained}",
+        *_sender(mail.proof, standing),
         *_disguise(Disguise.of(mail)),
     ]
+
+
+def _sender(proof: Proof, standing: Standing) -> Iterator[str]:
+    """Yield who the mail is from, what proves it, and what is known of that sender."""
+    yield f"  {printable(proof.words(), limit=300)}"
+    if standing.listed.refused and not standing.decides:
+        yield f"  {printable(standing.listed.words(), limit=300)}"
+    if standing.known.words:
+        yield f"  {standing.known.words} ({standing.known.term:+.2f})"
 
 
 def tables(found: Explanation, mail: Features, *, everything: bool) -> Iterator[Table]:
@@ -222,10 +254,10 @@ def flip_sentence(found: Explanation, texts: Sequence[str]) -> str:
     return f"Without {clues} it would be {flip.verdict} ({flip.probability:.4f}): {words}"
 
 
-def as_text(found: Explanation, mail: Features) -> str:
+def as_text(found: Explanation, mail: Features, standing: Standing = UNKNOWN_SENDER) -> str:
     """Return all of it as plain text of at most `TEXT_BYTES` bytes of UTF-8."""
     verdict = f"{found.decision.verdict}  {found.decision.probability:.4f}"
-    lines = [verdict, *sentences(found, mail), "", *facts_of(found, mail)]
+    lines = [verdict, *sentences(found, mail, standing), "", *facts_of(found, mail, standing)]
     for table in tables(found, mail, everything=True):
         lines += ["", table.title, *_plain(table)]
     return _bounded("".join(f"{line}\n" for line in lines))

@@ -13,6 +13,7 @@ from functools import lru_cache
 from math import log
 
 from spamd.bayes.decision import Action, Verdict
+from spamd.lists.senders import UNKNOWN_SENDER, Standing
 from spamd.message.features import Features
 
 PROBABILITY_FLOOR = 1e-9
@@ -45,6 +46,7 @@ class ScanReport:
     known         tokens of the message that the corpus knows, out of `tokens`
     duration_s    CPU-bound time from bytes to verdict, in seconds
     features      what was scored; None when the message was not scanned
+    standing      what is known of the sender: which entry of a list decided, who has written there
     user          whose verdict it is; "" means the site's, which holds for everybody without an own
     """
 
@@ -61,6 +63,7 @@ class ScanReport:
     duration_s: float
     features: Features | None
     user: str = ""
+    standing: Standing = UNKNOWN_SENDER
 
     @property
     def digest(self) -> bytes:

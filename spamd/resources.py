@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from spamd.feedback.service import Feedback
     from spamd.feedback.teacher import Extract, Teacher
     from spamd.feedback.watching.context import WatcherContext
+    from spamd.lists.book import ListBook
+    from spamd.lists.senders import Senders
     from spamd.message.features import Features
     from spamd.observe.log import LogObserver
     from spamd.observe.metrics import Metrics
@@ -47,7 +49,12 @@ async def new_store(settings: "Settings") -> "Store":
     from spamd.storage.store import Store
 
     return await Store.open(
-        settings.database, schema=SCHEMA, bayes=settings.bayes, clock=WallClock()
+        settings.database,
+        schema=SCHEMA,
+        bayes=settings.bayes,
+        clock=WallClock(),
+        auth=settings.auth,
+        known=settings.known,
     )
 
 
@@ -66,8 +73,14 @@ async def open_store(settings: "Settings") -> "AsyncIterator[Store]":
         await store.close()
 
 
-def scanner(settings: "Settings", model: "Callable[[], Model]", key: bytes) -> "Scanner":
+def scanner(
+    settings: "Settings",
+    model: "Callable[[], Model]",
+    key: bytes,
+    senders: "Callable[[], Senders] | None" = None,
+) -> "Scanner":
     """Return what judges messages by a model; `key` is the installation's secret."""
+    from spamd.lists.senders import NOBODY
     from spamd.scanning import Scanner
 
     return Scanner(
@@ -77,7 +90,15 @@ def scanner(settings: "Settings", model: "Callable[[], Model]", key: bytes) -> "
         clock=WallClock(),
         key=key,
         random=os.urandom,
+        senders=senders or (lambda: NOBODY),
     )
+
+
+def list_book(settings: "Settings", store: "Store") -> "ListBook":
+    """Return the lists as people keep them."""
+    from spamd.lists.book import ListBook
+
+    return ListBook(store.entries, settings.auth, WallClock().now)
 
 
 def people(settings: "Settings", store: "Store") -> "People | None":  # noqa: ARG001 - it will keep what is theirs

@@ -18,7 +18,9 @@ from spamd.bayes.evidence import Explanation, explain
 from spamd.bayes.model import CLASSIFIERS, Evidence, Model
 from spamd.bayes.wishes import borders, decide_for
 from spamd.errors import Overloaded
+from spamd.explanation import with_sender
 from spamd.extraction.extractor import Extractor
+from spamd.lists.senders import NOBODY, UNKNOWN_SENDER, Senders, Standing
 from spamd.message.authentication.route import plain_address, within
 from spamd.message.features import Features, believed, extract
 from spamd.message.identity import CUT, new_id, with_rest
@@ -56,6 +58,7 @@ class Scanner:
         clock: measures how long a scan took.
         key: the installation's secret that marks our message ids as ours.
         random: returns that many random bytes.
+        senders: returns what is known of senders; called once for each message.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Scanner:
         clock: "Clock",
         key: bytes,
         random: Callable[[int], bytes],
+        senders: Callable[[], Senders] = lambda: NOBODY,
     ) -> None:
         self._model = model
         self._decision = decision
@@ -84,6 +88,7 @@ class Scanner:
         self._clock = clock
         self._key = key
         self._random = random
+        self._senders = senders
 
     @property
     def reads_bytes(self) -> int:
@@ -123,8 +128,9 @@ class Scanner:
 
     def judge(self, features: Features, started: float, person: Person = SITE) -> ScanReport:
         """Return a person's report on features; extraction began at `started` (monotonic s)."""
-        model = self._model()
-        return self._report(features, started, model, model.weigh(features.sample), person)
+        model, standing = self._model(), self._senders().of(features.proof, user=person.user)
+        evidence = model.weigh(features.sample)
+        return self._report(features, started, model, evidence, person, standing)
 
     def verdicts(
         self, features: Features, started: float, people: Mapping[bytes, Person]
@@ -132,22 +138,36 @@ class Scanner:
         """Return the reports on features for all these recipients; they are weighed once."""
         model = self._model()
         evidence = model.weigh(features.sample)
-        site = self._report(features, started, model, evidence, SITE)
-        by_user: dict[Person, ScanReport] = {}
+        senders, proof = self._senders(), features.proof
+        common = senders.of(proof)
+        site = self._report(features, started, model, evidence, SITE, common)
+        by_user: dict[tuple[Person, Standing], ScanReport] = {}
         own: dict[bytes, ScanReport] = {}
         for recipient, person in people.items():
-            if not person.differs:
+            standing = senders.of(proof, user=person.user, recipient=recipient)
+            if not person.differs and standing == common:
                 continue
-            if person not in by_user:
-                by_user[person] = self._report(features, started, model, evidence, person)
-            own[recipient] = by_user[person]
+            key = (person, standing)
+            if key not in by_user:
+                by_user[key] = self._report(features, started, model, evidence, person, standing)
+            own[recipient] = by_user[key]
         return Verdicts(site=site, own=own)
 
     def _report(
-        self, features: Features, started: float, model: Model, evidence: Evidence, person: Person
+        self,
+        features: Features,
+        started: float,
+        model: Model,
+        evidence: Evidence,
+        person: Person,
+        standing: Standing,
     ) -> ScanReport:
-        decision = decide_for(evidence.probability, model.totals, self._decision, person.wishes)
-        missing = f"; {person.missing}" if person.missing else ""
+        probability = standing.shifted(evidence.log_odds, evidence.probability)
+        decision = decide_for(probability, model.totals, self._decision, person.wishes)
+        if standing.decides:
+            severest = decide_for(1.0, model.totals, self._decision, person.wishes)
+            decision = standing.decided(decision, reject=severest.action is Action.REJECT)
+        missing = "".join(f"; {each}" for each in (standing.reason, person.missing) if each)
         return ScanReport(
             id=new_id(self._random(10), self._key),
             verdict=decision.verdict,
@@ -161,7 +181,8 @@ class Scanner:
             known=evidence.known,
             duration_s=self._clock.monotonic() - started,
             features=features,
-            user=person.user if person.differs else "",
+            user=person.user if person.differs or standing.own else "",
+            standing=standing,
         )
 
     def _required(self, person: Person) -> float:
@@ -169,9 +190,12 @@ class Scanner:
         bounds = borders(self._decision, person.wishes)
         return bounds.get("tag", bounds.get("reject", 1.0))
 
-    def explain(self, features: Features, clues: int) -> Explanation:
+    def explain(
+        self, features: Features, clues: int, standing: Standing = UNKNOWN_SENDER
+    ) -> Explanation:
         """Return why features are judged as they are, with so many clues for each classifier."""
-        return explain(self._model(), features.sample, clues)
+        found = explain(self._model(), features.sample, clues)
+        return with_sender(found, standing, self._decision)
 
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""
@@ -286,7 +310,9 @@ class ScanningInspector:
     def explain(self, report: ScanReport, clues: int) -> Explanation | None:
         """Return why the message was judged as it was, None for one that was not."""
         features = report.features
-        return None if features is None else self._scanner.explain(features, clues)
+        if features is None:
+            return None
+        return self._scanner.explain(features, clues, report.standing)
 
 
 async def _whole(features: Features, rest: Callable[[], bytes]) -> Features:

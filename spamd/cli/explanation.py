@@ -7,12 +7,14 @@ from spamd import explanation
 from spamd.cli.output import console, line
 from spamd.cli.output import show as show_table
 from spamd.explanation import Disguise
+from spamd.lists.senders import UNKNOWN_SENDER
 from spamd.wording import printable
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from spamd.bayes.evidence import ClassifierEvidence, Explanation
+    from spamd.lists.senders import Standing
     from spamd.message.features import Features
 
 COLOURS = {"spam": "red", "ham": "green", "unsure": "yellow"}
@@ -21,16 +23,19 @@ BAR = 12
 """Columns of the bar that shows a contribution."""
 
 
-def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
+def as_json(
+    found: "Explanation", mail: "Features", standing: "Standing" = UNKNOWN_SENDER
+) -> dict[str, object]:
     """Return the explanation as the object that `explain --json` prints."""
     flip, texts, disguise = found.flip, mail.texts, Disguise.of(mail)
     return {
         "verdict": str(found.decision.verdict),
         "probability": found.decision.probability,
         "log_odds": found.evidence.log_odds + found.prior,
-        "sentences": list(explanation.sentences(found, mail)),
+        "sentences": list(explanation.sentences(found, mail, standing)),
         "action": str(found.decision.action),
         "reason": found.decision.reason,
+        "sender": _sender_json(mail, standing),
         "tokens": len(texts),
         "known": found.evidence.known,
         "trained": {"spam": found.totals.spam, "ham": found.totals.ham},
@@ -60,6 +65,24 @@ def as_json(found: "Explanation", mail: "Features") -> dict[str, object]:
     }
 
 
+def _sender_json(mail: "Features", standing: "Standing") -> dict[str, object]:
+    proof, listed = mail.proof, standing.listed
+    return {
+        "address": proof.sender.address,
+        "trouble": proof.sender.trouble,
+        "proven_by": proof.by,
+        "results": dict(proof.results),
+        "login": proof.login,
+        "client": proof.client,
+        "list_id": proof.list_id,
+        "entry": listed.number or None,
+        "effect": listed.effect,
+        "refused": [entry.number for entry in listed.refused],
+        "known": standing.known.words,
+        "adds": standing.known.term,
+    }
+
+
 def _classifier_json(classifier: "ClassifierEvidence", texts: Sequence[str]) -> dict[str, object]:
     return {
         "name": classifier.name,
@@ -82,7 +105,14 @@ def _classifier_json(classifier: "ClassifierEvidence", texts: Sequence[str]) -> 
     }
 
 
-def show(name: str, found: "Explanation", mail: "Features", *, everything: bool = False) -> None:
+def show(
+    name: str,
+    found: "Explanation",
+    mail: "Features",
+    standing: "Standing" = UNKNOWN_SENDER,
+    *,
+    everything: bool = False,
+) -> None:
     """Print the verdict, what it is, why, and the words that moved it; or everything."""
     from rich.text import Text
 
@@ -94,10 +124,10 @@ def show(name: str, found: "Explanation", mail: "Features", *, everything: bool 
         ),
         soft_wrap=True,
     )
-    for text in explanation.sentences(found, mail):
+    for text in explanation.sentences(found, mail, standing):
         line(text)
     line()
-    for text in explanation.facts_of(found, mail):
+    for text in explanation.facts_of(found, mail, standing):
         line(text)
     for table in explanation.tables(found, mail, everything=everything):
         _show(table)

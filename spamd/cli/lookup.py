@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spamd.bayes.model import Model
+    from spamd.lists.known import KnownOptions
+    from spamd.lists.senders import Senders
+    from spamd.message.authentication.proof import AuthOptions
     from spamd.settings import Settings
     from spamd.storage.store import Store
 
@@ -26,6 +29,10 @@ class Words(Protocol):
 
     def load_model(self, ids: "NDArray[np.int64]") -> "Model":
         """Return a model that knows these tokens."""
+        ...
+
+    def senders(self, auth: "AuthOptions", known: "KnownOptions") -> "Senders":
+        """Return what is known of senders."""
         ...
 
 
@@ -42,7 +49,11 @@ def looked_up(settings: "Settings") -> Iterator[Words]:
     from spamd.message.facts import SCHEMA
     from spamd.storage.corpus.sqlite_lookup import Lookup
 
-    lookup = Lookup.of(settings.database, schema=SCHEMA, bayes=settings.bayes)
+    lookup = Lookup.of(
+        settings.database,
+        schema=SCHEMA,
+        bayes=settings.bayes,
+    )
     if lookup is not None:
         yield lookup
         return
@@ -71,3 +82,7 @@ class Awaited:
     def load_model(self, ids: "NDArray[np.int64]") -> "Model":
         """Return a model that knows these tokens."""
         return self._runner.run(self._store.load_model(ids))
+
+    def senders(self, auth: "AuthOptions", known: "KnownOptions") -> "Senders":  # noqa: ARG002 - the store has them
+        """Return what is known of senders."""
+        return self._runner.run(self._store.load_senders())

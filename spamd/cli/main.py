@@ -52,6 +52,8 @@ COMMANDS = (
 GROUPS = (
     ("feedback", "feedback.app", TEACH),
     ("lessons", "lessons.app", TEACH),
+    ("allow", "lists.allow", TEACH),
+    ("deny", "lists.deny", TEACH),
     ("database", "database.app", KEEP),
     ("config", "config.app", KEEP),
 )

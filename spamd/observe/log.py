@@ -99,6 +99,7 @@ class LogObserver:
             "probability": None if report.probability is None else round(report.probability, 6),
             "action": str(report.action),
             "reason": report.reason,
+            "listed": report.standing.listed.short(),
             "scores": {classifier: round(score, 3) for classifier, score in report.scores.items()},
             "size_bytes": report.size_bytes,
             "tokens": report.tokens,

@@ -65,6 +65,12 @@ class Metrics:
             'Messages by verdict and by what was done; alert on a rise of verdict="unscanned".',
             ("verdict", "action"),
         )
+        self._listed = Counter(
+            cells,
+            "spamd_listed_messages",
+            "Messages that an entry of a list let in or kept out.",
+            ("effect",),
+        )
         self._scan = Histogram(
             cells,
             "spamd_scan_seconds",
@@ -161,6 +167,8 @@ class Metrics:
         """Count a message."""
         self._messages.inc(report.verdict, report.action)
         self._bytes.inc(amount=report.size_bytes)
+        if report.standing.decides:
+            self._listed.inc(report.standing.listed.effect)
         if report.probability is not None:
             self._scan.observe(report.duration_s)
 

@@ -46,6 +46,7 @@ from spamd.feedback.options import FeedbackOptions
 from spamd.listeners.milter.options import MilterOptions
 from spamd.listeners.spamc.options import SpamcOptions
 from spamd.listeners.web.options import WebOptions
+from spamd.lists.known import KnownOptions
 from spamd.message.authentication.proof import AuthOptions
 from spamd.message.features import ReadingOptions
 from spamd.message.tokens.tokenizer import TokenizerOptions
@@ -96,6 +97,7 @@ class Settings(BaseSettings):
     fusion: FusionOptions = Field(default_factory=FusionOptions)
     tokenizer: TokenizerOptions = Field(default_factory=TokenizerOptions)
     auth: AuthOptions = Field(default_factory=AuthOptions)
+    known: KnownOptions = Field(default_factory=KnownOptions)
     database: DatabaseOptions = Field(default_factory=DatabaseOptions)
     training: TrainingOptions = Field(default_factory=TrainingOptions)
     feedback: FeedbackOptions = Field(default_factory=FeedbackOptions)
@@ -140,6 +142,7 @@ class Settings(BaseSettings):
             parked_days=self.feedback.parked_days,
             held_days=self.feedback.held_days,
             attempts=self.feedback.attempts,
+            known_days=self.known.days,
         )
 
     @classmethod

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-SCHEMA = "0009"
+SCHEMA = "0010"
 """The newest revision of the schema, as the migrations call it (a test compares). It stands here
 because looking at it must load nothing."""
 
@@ -23,6 +23,7 @@ class Ages:
     parked_days: int
     held_days: int
     attempts: int
+    known_days: int = 730
 
 
 SQLITE = "sqlite://"

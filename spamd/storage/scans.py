@@ -194,6 +194,7 @@ def _row(
         "action": report.action.value,
         "probability": report.probability,
         "user": report.user,
+        "listed": report.standing.listed.short(),
         "content": encode_features(features),
         "listener": answer[0],
         "queue_id": storable(answer[1]),

@@ -4,6 +4,7 @@ store = await Store.open(options, schema=SCHEMA, bayes=BayesOptions(), clock=clo
 store.unit_of_work             for `training.Trainer`
 store.snapshot.model           for `scanning.Scanner`, after `await store.refresh()`
 store.scans                    ScanLog and History
+store.senders, store.entries   what is known of senders, in memory; the lists as people keep them
 store.mailboxes, store.kept, store.accounts, store.held, store.leases
 store.taken                    for the relay: what a retry need not repeat
 store.records, store.sessions  what the page and the API show, and who looks
@@ -23,6 +24,9 @@ from sqlalchemy import inspect, select, text
 from spamd.bayes.counts import Totals
 from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
+from spamd.lists.known import DEFAULTS, KnownOptions
+from spamd.lists.senders import Senders
+from spamd.message.authentication.proof import NOTHING_TRUSTED, AuthOptions
 from spamd.ports import Clock
 from spamd.sample import FactSchema
 from spamd.storage.corpus import corpus_tables, journal
@@ -39,6 +43,9 @@ from spamd.storage.outcomes import Outcomes, outcomes
 from spamd.storage.records.records import SqlRecords
 from spamd.storage.records.sessions import SqlSessions
 from spamd.storage.scans import Scans
+from spamd.storage.senders.entries import SqlEntries
+from spamd.storage.senders.known_addresses import SqlKnownAddresses
+from spamd.storage.senders.memory import SendersInMemory
 from spamd.storage.tables import corpus
 from spamd.storage.watched_accounts import SqlAccounts
 from spamd.storage.workers.leases import SqlLeases
@@ -53,7 +60,14 @@ class Store:
     """An open store."""
 
     def __init__(
-        self, database: Database, schema: FactSchema, bayes: BayesOptions, clock: Clock
+        self,
+        database: Database,
+        schema: FactSchema,
+        bayes: BayesOptions,
+        clock: Clock,
+        *,
+        auth: AuthOptions = NOTHING_TRUSTED,
+        known: KnownOptions = DEFAULTS,
     ) -> None:
         self.database = database
         self.scans = Scans(database, clock)
@@ -66,13 +80,23 @@ class Store:
         self.taken = SqlTaken(database, clock)
         self.records = SqlRecords(database)
         self.sessions = SqlSessions(database)
+        self.entries = SqlEntries(database)
+        self.known_addresses = SqlKnownAddresses(database, known)
+        self._senders = SendersInMemory(auth, known, clock)
         self._cache = ModelCache(schema, bayes)
         self._clock = clock
         self._newest_at: float | None = None
 
     @classmethod
     async def open(
-        cls, options: DatabaseOptions, *, schema: FactSchema, bayes: BayesOptions, clock: Clock
+        cls,
+        options: DatabaseOptions,
+        *,
+        schema: FactSchema,
+        bayes: BayesOptions,
+        clock: Clock,
+        auth: AuthOptions = NOTHING_TRUSTED,
+        known: KnownOptions = DEFAULTS,
     ) -> Self:
         """Return the store; a SQLite database is brought to this version's schema first.
 
@@ -87,12 +111,22 @@ class Store:
         except BaseException:
             await database.close()
             raise
-        return cls(database, schema, bayes, clock)
+        return cls(database, schema, bayes, clock, auth=auth, known=known)
 
     @property
     def snapshot(self) -> Snapshot:
         """The model in memory; refreshed by `refresh`."""
         return self._cache.snapshot
+
+    @property
+    def senders(self) -> Senders:
+        """What is known of senders, in memory; refreshed by `refresh`."""
+        return self._senders.senders
+
+    async def load_senders(self) -> Senders:
+        """Return what is known of senders now."""
+        await self._senders.refresh(self.database)
+        return self.senders
 
     async def begin_with(self, preload: Preload) -> None:
         """Take over what a preload read (`Lookup.preload`); `refresh` brings what is newer.
@@ -107,6 +141,7 @@ class Store:
         """Bring the snapshot to the database's revision; return whether anything changed."""
         asked_at = self._clock.monotonic()
         changed = await self.snapshot.refresh(self.database)
+        await self._senders.refresh(self.database)
         self._newest_at = asked_at
         return changed
 

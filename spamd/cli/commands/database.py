@@ -278,6 +278,8 @@ async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, I
             raise SpamdError(f"{printable(file)}: {error}") from error
         except OSError as error:
             raise SpamdError(f"{printable(file)}: {reason(error)}") from error
+        if done.entries:
+            await store.entries.add_missing(done.entries)
         return store.database.shown, done
 
 

@@ -86,7 +86,8 @@ def _scanner(
     from spamd.bayes.counts import distinct
 
     model = words.load_model(distinct(mail.sample.ids for mail in mails))
-    return resources.scanner(settings, lambda: model, secret)
+    senders = words.senders(settings.auth, settings.known)
+    return resources.scanner(settings, lambda: model, secret, lambda: senders)
 
 
 def _print(name: str, identity: str, report: "ScanReport", *, as_json: bool) -> None:
@@ -100,6 +101,7 @@ def _print(name: str, identity: str, report: "ScanReport", *, as_json: bool) -> 
                 "action": str(report.action),
                 "reason": report.reason,
                 "user": report.user,
+                "listed": report.standing.listed.short(),
                 "classifiers": dict(report.scores),
             }
         )
@@ -119,6 +121,7 @@ def _unscanned(one: Unreadable, *, as_json: bool) -> ScanExit:
                 "action": "accept",
                 "reason": one.reason,
                 "user": "",
+                "listed": "",
                 "classifiers": {},
             }
         )
@@ -192,10 +195,11 @@ async def _explain(
     from spamd.bayes.evidence import explain as explained
     from spamd.cli import explanation
     from spamd.cli.mail.extraction import extracted
+    from spamd.explanation import with_sender
 
     done, failed = 0, 0
     async with resources.open_store(here.settings) as store:
-        secret = await store.secret()
+        secret, senders = await store.secret(), await store.load_senders()
         found = await remembered(store, wanted)
         found += extracted(files.read(wanted.paths), here.settings.reading)
         for one in found:
@@ -204,14 +208,16 @@ async def _explain(
                 failed += 1
                 continue
             name, mail = one
+            standing = senders.of(mail.proof)
             result = explained(await store.load_model(mail.sample.ids), mail.sample, clues)
+            result = with_sender(result, standing, here.settings.decision)
             if as_json:
                 named_as = {"path": name, "id": named(mail, secret)}
-                json_line(named_as | explanation.as_json(result, mail))
+                json_line(named_as | explanation.as_json(result, mail, standing))
             else:
                 if done:
                     line()
-                explanation.show(name, result, mail, everything=everything)
+                explanation.show(name, result, mail, standing, everything=everything)
             done += 1
     if failed and not done:
         raise SpamdError("nothing could be explained")

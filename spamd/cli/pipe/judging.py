@@ -133,5 +133,6 @@ def report(mail: "Spool", config: "str | None", given: "Sequence[str]") -> "Scan
         features = replace(features, digest=with_rest(features.digest, rest))
     with looked_up(settings) as words:
         model = words.load_model(distinct([features.sample.ids]))
-        scanner = resources.scanner(settings, lambda: model, words.secret())
+        senders = words.senders(settings.auth, settings.known)
+        scanner = resources.scanner(settings, lambda: model, words.secret(), lambda: senders)
         return scanner.judge(replace(features, size_bytes=mail.size_bytes), started)

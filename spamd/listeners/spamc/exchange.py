@@ -171,7 +171,7 @@ class Exchange:
                 found = self._shared.judge.inspector.explain(report, CLUES)
                 if found is None or report.features is None:
                     return f"{report.verdict}\n  {report.reason}\n".encode()
-                return as_text(found, report.features).encode()
+                return as_text(found, report.features, report.standing).encode()
             case _:
                 return b""
 

@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
@@ -29,11 +30,17 @@ from spamd.bayes.factcounts import FactCounts
 from spamd.bayes.fusion import FusionWeights, ScoreHistory
 from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import StorageUnavailable
+from spamd.lists.known import KnownAddresses, KnownOptions
+from spamd.lists.matching import Lists
+from spamd.lists.senders import Senders
+from spamd.message.authentication.proof import AuthOptions
 from spamd.sample import FactSchema
 from spamd.storage.corpus import token_bulk
 from spamd.storage.corpus.codec import add_gram_changes, decode_floats
 from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.options import SCHEMA, DatabaseOptions
+from spamd.storage.senders.rows import entry_of
+from spamd.storage.times import to_number
 
 VERSION = "SELECT version_num FROM alembic_version WHERE EXISTS (SELECT 1 FROM corpus)"
 TOKENS = (
@@ -49,6 +56,8 @@ CORPUS_VERSION = (
     "SELECT revision, generation, (SELECT revision FROM grams), spam, ham, spam_occurrences,"
     " ham_occurrences, vocabulary FROM corpus"
 )
+
+ENTRIES_IN_FORCE = "SELECT * FROM list_entry WHERE expires IS NULL OR expires > ? ORDER BY id"
 
 Preload = Future[tuple[CorpusVersion, Model]]
 """The whole model and where the corpus stood, while they are being read."""
@@ -102,6 +111,25 @@ class Lookup:
             model = self._model(connection, _all_tokens(connection), version.totals)
         token_bulk.give_memory_back()
         return version, model
+
+    def senders(self, auth: AuthOptions, known: KnownOptions) -> Senders:
+        """Return what is known of senders (`storage.senders.memory` has the same for mail).
+
+        Raises:
+            StorageUnavailable: the file can't be read now.
+        """
+        lists = Lists(auth)
+        with self._reading() as connection:
+            (secret,) = connection.execute("SELECT secret FROM corpus").fetchone()
+            found = connection.execute(ENTRIES_IN_FORCE, (to_number(datetime.now(UTC)),))
+            names = [each[0] for each in found.description]
+            for row in found:
+                lists.add(entry_of(dict(zip(names, row, strict=True))))
+            addresses = KnownAddresses(secret, known)
+            if known.enabled:
+                for pair in connection.execute("SELECT pair, address FROM known_address"):
+                    addresses.add(pair)
+        return Senders(lists=lists, known=addresses)
 
     def preload(self) -> Preload:
         """Begin `load_all` in a thread."""

@@ -21,6 +21,8 @@ from spamd.storage.tables import (
     cursor,
     held,
     kept,
+    known_address,
+    list_entry,
     mail_hour,
     parked,
     scan,
@@ -52,6 +54,8 @@ class Expired:
     held       lessons that nobody reviewed
     hours      counts of mails in an hour
     taken      what became of messages that nobody sends again any more
+    entries    entries of lists that have expired
+    addresses  known addresses to which nobody has written for long
     """
 
     scans: int
@@ -63,6 +67,8 @@ class Expired:
     held: int
     hours: int = 0
     taken: int = 0
+    entries: int = 0
+    addresses: int = 0
 
     @property
     def total(self) -> int:
@@ -96,6 +102,10 @@ async def expire(database: Database, clock: Clock, ages: Ages, *, dry_run: bool)
         ),
         held=await old.remove(held, held.c.time < old.before(days=ages.held_days)),
         taken=await old.remove(taken, taken.c.time < old.before(days=TAKEN_DAYS)),
+        entries=await old.remove(list_entry, list_entry.c.expires <= old.before()),
+        addresses=await old.remove(
+            known_address, known_address.c.last < old.before(days=ages.known_days)
+        ),
         hours=await old.remove(mail_hour, mail_hour.c.hour < old.before(days=HOURS_DAYS)),
         accounts=await old.remove(account, left),
     )

@@ -1,0 +1,168 @@
+"""Lists and known addresses in the database, and in the memory of a process that follows it."""
+
+from datetime import timedelta
+
+from sqlalchemy import select
+
+from spamd.lists.book import ListBook
+from spamd.lists.entry import Effect, Entry, Kind
+from spamd.lists.known import KnownOptions, address_hash
+from spamd.message.authentication.proof import AuthOptions, Proof
+from spamd.message.authentication.sender import Sender
+from spamd.storage.engine import Database
+from spamd.storage.maintenance.expiry import expire
+from spamd.storage.options import Ages
+from spamd.storage.senders import entries as entry_rows
+from spamd.storage.senders import known_addresses as known_rows
+from spamd.storage.senders.entries import SqlEntries
+from spamd.storage.senders.known_addresses import SqlKnownAddresses
+from spamd.storage.senders.memory import SendersInMemory
+from spamd.storage.tables import corpus, known_address, list_entry
+from tests.storage.mails import FixedClock
+
+AUTH = AuthOptions(trusted=("mx.example.org",))
+NEWS = Proof(
+    sender=Sender(address="news@shop.example", addresses=("news@shop.example",)), by="dkim"
+)
+ANNA = "anna@example.org"
+AGES = Ages(
+    scans_days=14, changes_hours=24, seen_days=90, parked_days=30, held_days=90, attempts=3,
+    known_days=30,
+)  # fmt: skip
+
+
+def memory(clock: FixedClock, known: KnownOptions | None = None) -> SendersInMemory:
+    return SendersInMemory(AUTH, known or KnownOptions(), clock)
+
+
+def book(database: Database, clock: FixedClock) -> ListBook:
+    return ListBook(SqlEntries(database), AUTH, clock.now)
+
+
+async def secret(database: Database) -> bytes:
+    async with database.reading() as connection:
+        found: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
+        return found
+
+
+async def test_what_is_added_and_removed_is_followed(database: Database, clock: FixedClock) -> None:
+    kept, here = book(database, clock), memory(clock)
+    await here.refresh(database)
+    assert here.senders.lists.of(NEWS).effect == ""
+    await kept.add(Effect.ALLOW, "shop.example")
+    await here.refresh(database)
+    assert here.senders.lists.of(NEWS).effect == "allow"
+    first = here.senders.lists
+    await kept.add(Effect.DENY, "else.example")
+    await here.refresh(database)
+    assert here.senders.lists is first  # only the new one was read
+    assert await kept.remove(Effect.ALLOW, "shop.example")
+    assert not await kept.remove(Effect.ALLOW, "shop.example")
+    await here.refresh(database)
+    assert here.senders.lists.of(NEWS).effect == ""
+    assert len(here.senders.lists) == 1
+
+
+async def test_a_later_word_takes_the_place_of_an_earlier_one(
+    database: Database, clock: FixedClock
+) -> None:
+    kept, here = book(database, clock), memory(clock)
+    first = await kept.add(Effect.ALLOW, "shop.example")
+    await here.refresh(database)
+    second = await kept.add(Effect.DENY, "SHOP.example")
+    await here.refresh(database)
+    assert second.number > first.number
+    assert [entry.effect for entry in await kept.entries()] == [Effect.DENY]
+    assert here.senders.lists.of(NEWS).effect == "deny"
+
+
+async def test_an_entry_ends_when_it_expires_and_is_removed_later(
+    database: Database, clock: FixedClock
+) -> None:
+    kept, here = book(database, clock), memory(clock)
+    await kept.add(Effect.DENY, "shop.example", expires=clock.now() + timedelta(hours=1))
+    await here.refresh(database)
+    assert here.senders.lists.of(NEWS).effect == "deny"
+    clock.advance(hours=2)
+    await here.refresh(database)
+    assert here.senders.lists.of(NEWS).effect == ""
+    assert await kept.entries() == []
+    gone = await expire(database, clock, AGES, dry_run=False)
+    assert gone.entries == 1
+
+
+async def test_a_user_is_forgotten_and_the_others_keep_theirs(
+    database: Database, clock: FixedClock
+) -> None:
+    kept, here, key = book(database, clock), memory(clock), await secret(database)
+    known = SqlKnownAddresses(database, KnownOptions())
+    await kept.add(Effect.ALLOW, "shop.example", owner=ANNA)
+    await kept.add(Effect.ALLOW, f"to:{ANNA}", unproven=True)
+    await kept.add(Effect.ALLOW, "shop.example", owner="bob@example.org")
+    await known.note(key, ANNA, ["news@shop.example"], clock.now())
+    await known.note(key, "bob@example.org", ["news@shop.example"], clock.now())
+    await here.refresh(database)
+    async with database.writing() as connection:
+        assert len(await entry_rows.entries_of(connection, ANNA)) == 1
+        assert await entry_rows.forget_user(connection, ANNA) == 2
+        assert await known_rows.forget_user(connection, ANNA) == 1
+    await here.refresh(database)
+    async with database.reading() as connection:
+        rows = [
+            *(await connection.execute(select(list_entry))),
+            *(await connection.execute(select(known_address))),
+        ]
+    assert len(rows) == 2
+    assert not any(ANNA in str(row) for row in rows)
+    assert here.senders.of(NEWS, user=ANNA).known.term == -KnownOptions().others
+    assert here.senders.of(NEWS, user="bob@example.org").known.term == -KnownOptions().own
+
+
+async def test_no_address_stands_in_the_database_only_keyed_hashes(
+    database: Database, clock: FixedClock
+) -> None:
+    known = SqlKnownAddresses(database, KnownOptions())
+    await known.note(b"key", ANNA, ["friend@else.example", "friend@else.example"], clock.now())
+    async with database.reading() as connection:
+        (row,) = (await connection.execute(select(known_address))).all()
+    assert row.address == address_hash(b"key", "friend@else.example")
+    assert row.pair == address_hash(b"key", "friend@else.example", ANNA)
+    assert address_hash(b"other", "friend@else.example") != row.address
+
+
+async def test_a_mail_seen_again_counts_once_and_a_later_one_again(
+    database: Database, clock: FixedClock
+) -> None:
+    known = SqlKnownAddresses(database, KnownOptions())
+    for seconds in (0, 0, 5):
+        time = clock.now() + timedelta(seconds=seconds)
+        await known.note(b"key", ANNA, ["friend@else.example"], time)
+    async with database.reading() as connection:
+        assert (await connection.execute(select(known_address.c.times))).scalars().all() == [2]
+
+
+async def test_of_too_many_addresses_the_oldest_go_and_old_ones_age_out(
+    database: Database, clock: FixedClock
+) -> None:
+    known, here = SqlKnownAddresses(database, KnownOptions(most=2)), memory(clock)
+    key = await secret(database)
+    for number, name in enumerate(("old", "news", "new")):
+        time = clock.now() + timedelta(days=number)
+        await known.note(key, ANNA, [f"{name}@shop.example"], time)
+    assert await known.count(ANNA) == 2
+    await here.refresh(database)
+    assert here.senders.of(NEWS, user=ANNA).known.term < 0
+    clock.advance(days=40)
+    assert (await expire(database, clock, AGES, dry_run=False)).addresses == 2
+
+
+async def test_entries_are_kept_as_they_were_given(database: Database, clock: FixedClock) -> None:
+    store = SqlEntries(database)
+    entry = Entry(
+        effect=Effect.DENY, kind=Kind.NETWORK, value="203.0.113.0/24", owner="@example.org",
+        expires=clock.now(), source="api", created=clock.now(),
+    )  # fmt: skip
+    stored = await store.put(entry)
+    assert stored.number > 0
+    assert list(await store.all("@example.org")) == [stored]
+    assert await store.add_missing([entry]) == 0
