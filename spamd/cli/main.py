@@ -52,8 +52,8 @@ COMMANDS = (
 GROUPS = (
     ("feedback", "feedback.app", TEACH),
     ("lessons", "lessons.app", TEACH),
-    ("allow", "lists.allow", TEACH),
-    ("deny", "lists.deny", TEACH),
+    ("allow", "people.lists.allow", TEACH),
+    ("deny", "people.lists.deny", TEACH),
     ("database", "database.app", KEEP),
     ("config", "config.app", KEEP),
 )
@@ -116,7 +116,7 @@ def commands(only: str | None = None) -> typer.Typer:
 
 def _loaded(place: str) -> Any:
     """Return what "module.name" means in this package."""
-    module, _, name = place.partition(".")
+    module, _, name = place.rpartition(".")
     return getattr(import_module(f"spamd.cli.commands.{module}"), name)
 
 

@@ -66,10 +66,10 @@ def allow_add(
     unproven: UnprovenOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Let in mail of a sender that is proven: by DMARC, DKIM or SPF, or by the client's network.
+    """Let in mail of a sender that is proven.
 
-    auth.trusted must name the server whose word counts. An entry takes the place of one for the
-    same name. See docs/lists.md.
+    By DMARC, DKIM or SPF, or by the client's network. auth.trusted must name the server whose word
+    counts. An entry takes the place of one for the same name. See docs/lists.md.
     """
     here, owner = session(context), _owner(context, user, domain)
     until = _until(context, expires)
@@ -89,9 +89,10 @@ def deny_add(
     *,
     as_json: JsonOption = False,
 ) -> int:
-    """Mark mail of a sender as spam, or refuse it where spam is refused.
+    """Mark mail of a sender as spam.
 
-    An entry takes the place of one for the same name. See docs/lists.md.
+    It is refused where the surest spam is refused. An entry takes the place of one for the same
+    name. See docs/lists.md.
     """
     here, owner = session(context), _owner(context, user, domain)
     until = _until(context, expires)
@@ -139,7 +140,10 @@ def allow_list(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the entries that let in: of all, or of a user or a domain."""
+    """List the entries that let in.
+
+    Of all; or of a user, or a domain.
+    """
     owner = _owner(context, user, domain)
     awaited(_list(session(context), Effect.ALLOW, owner or None, as_json=as_json))
 
@@ -152,7 +156,10 @@ def deny_list(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the entries that keep out: of all, or of a user or a domain."""
+    """List the entries that keep out.
+
+    Of all; or of a user, or a domain.
+    """
     owner = _owner(context, user, domain)
     awaited(_list(session(context), Effect.DENY, owner or None, as_json=as_json))
 
