@@ -278,7 +278,7 @@ class Application:
             settings, lambda: store.snapshot.model, opened.secret, lambda: store.senders
         )
         scanner.scan(FIRST)
-        people = resources.people(settings, opened.store)
+        people = resources.people(settings, opened.store, self.observer)
         inspector = ScanningInspector(
             scanner,
             self._extractor,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spamd.message.features import Features
     from spamd.observe.log import LogObserver
     from spamd.observe.metrics import Metrics
-    from spamd.ports import People
+    from spamd.ports import Observer, People
     from spamd.scanning import Scanner
     from spamd.settings import Settings
     from spamd.storage.store import Store
@@ -101,13 +101,17 @@ def list_book(settings: "Settings", store: "Store") -> "ListBook":
     return ListBook(store.entries, settings.auth, WallClock().now)
 
 
-def people(settings: "Settings", store: "Store") -> "People | None":  # noqa: ARG001 - it will keep what is theirs
+def people(
+    settings: "Settings",
+    store: "Store",  # noqa: ARG001 - it will keep what is theirs
+    observer: "Observer",
+) -> "People | None":
     """Return who knows for whom a mail is; None where all mail is judged as the site."""
     if not settings.users.enabled:
         return None
     from spamd.users.people import KnownPeople
 
-    return KnownPeople(settings.users)
+    return KnownPeople(settings.users, observer)
 
 
 def extract(settings: "Settings") -> "Extract":

@@ -1,31 +1,99 @@
 """Who a mail is for: the port `People`.
 
-    recipient → canonical name → the person, with what is their own
+    recipient → user (`Names`) → wishes (in memory), layer (`Layers`) → Person
 
-A mail never waits for it longer than a small limit, and no fault here costs one.
+A mail never waits for it longer than `users.timeout_s`, and no fault here costs one: what could
+not be had by then is said in `Person.missing`, and the rest holds.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from spamd.person import Person
+from spamd.errors import TemporaryError
+from spamd.person import SITE, Person
+from spamd.ports import Observer
 from spamd.users.names import canonical
 from spamd.users.options import UsersOptions
+from spamd.users.ports import Layers, Named, Names, NoLayers, NoWishes, WishesSource
+
+NO_LAYER = "own lessons could not be read"
+"""Said of those whose layer was not there in time."""
 
 
-class KnownPeople:
-    """The people of the settings.
+class RuledNames:
+    """Names by the rules of the settings alone.
 
     Args:
-        options: how addresses become people.
+        options: what begins a tag, and the domain of names that have none.
     """
 
     def __init__(self, options: UsersOptions) -> None:
         self._options = options
 
+    async def of(self, addresses: Sequence[bytes]) -> Mapping[bytes, Named]:
+        """Return who is behind each address."""
+        return {address: Named(user=self._name(address)) for address in addresses}
+
+    def _name(self, address: bytes) -> str:
+        options = self._options
+        return canonical(address, separators=options.separators, domain=options.domain)
+
+
+class KnownPeople:
+    """The people whose mail is judged, put together from what is known of them.
+
+    Args:
+        options: how long a mail may wait.
+        observer: is told once that something can't be had, and once that it can again.
+        names: which user is behind an address.
+        wishes: what people wish.
+        layers: what was learned from them alone.
+    """
+
+    def __init__(
+        self,
+        options: UsersOptions,
+        observer: Observer,
+        *,
+        names: Names | None = None,
+        wishes: WishesSource | None = None,
+        layers: Layers | None = None,
+    ) -> None:
+        self._timeout_s = options.timeout_s
+        self._observer = observer
+        self._names = names or RuledNames(options)
+        self._wishes = wishes or NoWishes()
+        self._layers = layers or NoLayers()
+        self._lost = False
+
     async def of(self, recipients: Sequence[bytes]) -> Mapping[bytes, Person]:
         """Return the person behind each recipient."""
-        return {recipient: Person(user=self._name(recipient)) for recipient in recipients}
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        named = await self._names.of(recipients)
+        people = {each.user: self._person(each) for each in named.values() if each.user}
+        people |= await self._with_layers(people, deadline)
+        return {recipient: people.get(each.user, SITE) for recipient, each in named.items()}
 
-    def _name(self, recipient: bytes) -> str:
-        options = self._options
-        return canonical(recipient, separators=options.separators, domain=options.domain)
+    def _person(self, named: Named) -> Person:
+        wishes = self._wishes.of(named.user)
+        return Person(user=named.user, wishes=wishes, missing=named.missing)
+
+    async def _with_layers(
+        self, people: Mapping[str, Person], deadline: float
+    ) -> Mapping[str, Person]:
+        try:
+            async with asyncio.timeout_at(deadline):
+                found = await self._layers.of(people)
+        except (TimeoutError, TemporaryError) as error:
+            if not self._lost:
+                self._observer.failed("layers.lost", error)
+            self._lost = True
+            return {
+                user: replace(person, missing="; ".join(filter(None, (person.missing, NO_LAYER))))
+                for user, person in people.items()
+            }
+        if self._lost:
+            self._observer.happened("layers.regained")
+        self._lost = False
+        return found

@@ -1,0 +1,63 @@
+"""What a person is put together from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spamd.bayes.wishes import NO_WISHES, Wishes
+from spamd.person import Person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """Who is behind an address.
+
+    user     canonical name; "@example.org" for somebody there who is no user; "" for nobody
+    missing  what could not be asked, in one clause; the name is then by the rules alone
+    """
+
+    user: str
+    missing: str = ""
+
+
+class Names(Protocol):
+    """Who knows which user is behind an address or a login name."""
+
+    async def of(self, addresses: Sequence[bytes]) -> Mapping[bytes, Named]:
+        """Return who is behind each address; it never fails, and may be cancelled."""
+
+
+class WishesSource(Protocol):
+    """Who knows what people wish, in memory."""
+
+    def of(self, user: str) -> Wishes:
+        """Return what a user wishes, over what their domain wishes, over what the site does."""
+
+
+class Layers(Protocol):
+    """Who knows what was learned from people alone."""
+
+    async def of(self, people: Mapping[str, Person]) -> Mapping[str, Person]:
+        """Return these people, by user, with their layers; who has none may be left out.
+
+        It is cancelled when the time is over; what it has read by then it keeps for the next mail.
+
+        Raises:
+            TemporaryError: they can't be read.
+        """
+
+
+class NoWishes:
+    """Nobody wishes anything."""
+
+    def of(self, user: str) -> Wishes:  # noqa: ARG002 - the port
+        """Return no wishes."""
+        return NO_WISHES
+
+
+class NoLayers:
+    """Nobody has a layer."""
+
+    async def of(self, people: Mapping[str, Person]) -> Mapping[str, Person]:  # noqa: ARG002 - the port
+        """Return nobody."""
+        return {}
