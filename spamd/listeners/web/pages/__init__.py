@@ -1,0 +1,1 @@
+"""The page that people see: what `admin` tells, as HTML. It works without JavaScript."""
