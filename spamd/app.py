@@ -49,6 +49,7 @@ from spamd.store_opening import FOLLOW, NoVerdicts, StoreOpening
 
 if TYPE_CHECKING:
     from spamd.listeners.web.server import HttpListener
+    from spamd.storage.senders.outgoing import OutgoingMail
 
 REFRESH_PAUSE_S = 0.05
 """Between two refreshes, however many lessons come: each takes some milliseconds."""
@@ -66,6 +67,9 @@ made on first use must not delay a client."""
 FOLLOW_TAKEN_S = 5.0
 """Between two looks at what became of messages at other workers: nobody comes again sooner, but to
 the next address of the same name, and then the database is asked."""
+
+WRITE_OUTGOING_S = 5.0
+"""Between two writes of to whom our users have written: nobody answers sooner."""
 
 WAITING_S = 1.0
 """Between two looks whether lessons wait on the disk and can be learned now."""
@@ -147,6 +151,7 @@ class Application:
             self._opening, away, metrics, lambda: self._teacher.waiting_bytes
         )
         self._web = self._http_listener() if settings.web.listeners else None
+        self._outgoing: OutgoingMail | None = None
         self._feedback_changed = asyncio.Event()
         resources.extract(settings)(FIRST)
 
@@ -175,6 +180,7 @@ class Application:
         taken = self._relay.context.taken
         yield self._periodic("taken", FOLLOW_TAKEN_S, lambda _: taken.follow())
         yield self._periodic("scans", WRITE_SCANS_S, lambda store: store.scans.flush())
+        yield self._periodic("outgoing mail", WRITE_OUTGOING_S, lambda _: self._write_outgoing())
         yield self._periodic("expiry", EXPIRE_S, self._expire)
         yield self._periodic("waiting lessons", WAITING_S, self._learn_waiting)
         yield Once(name="feedback", work=self._watch_mailboxes)
@@ -205,6 +211,11 @@ class Application:
         gone = await expire(store.database, WallClock(), self._settings.ages, dry_run=False)
         if gone.total:
             self.observer.happened("storage.expired", **asdict(gone))
+
+    async def _write_outgoing(self) -> None:
+        """Write down to whom our users have written."""
+        if self._outgoing is not None:
+            await self._outgoing.flush()
 
     async def _learn_waiting(self, store: Store) -> None:  # noqa: ARG002 - it must be open
         """Learn what was taught while the database was away."""
@@ -279,6 +290,7 @@ class Application:
         )
         scanner.scan(FIRST)
         people = resources.people(settings, opened.store, self.observer)
+        self._outgoing = self._outgoing or resources.outgoing(settings, opened.store)
         inspector = ScanningInspector(
             scanner,
             self._extractor,
@@ -286,6 +298,7 @@ class Application:
             scans,
             self.observer,
             people=people,
+            outgoing=self._outgoing,
             defer=settings.relay.on_overload is OnOverload.DEFER,
         )
         self._teacher = resources.durable_teacher(opened.store, settings, self.observer)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spamd.ports import Observer, People
     from spamd.scanning import Scanner
     from spamd.settings import Settings
+    from spamd.storage.senders.outgoing import OutgoingMail
     from spamd.storage.store import Store
     from spamd.training.ports import TrainingObserver
     from spamd.training.trainer import Trainer
@@ -114,6 +115,23 @@ def people(
     return KnownPeople(settings.users, observer)
 
 
+def user_of(settings: "Settings") -> "Callable[[str], str]":
+    """Return how the name of a login, or of an account, becomes the name of a user."""
+    from spamd.users.names import canonical
+
+    users = settings.users
+    return lambda name: canonical(name, separators=users.separators, domain=users.domain)
+
+
+def outgoing(settings: "Settings", store: "Store") -> "OutgoingMail | None":
+    """Return what remembers to whom our own users write; None where nobody is to."""
+    if not settings.remembers_addresses:
+        return None
+    from spamd.storage.senders.outgoing import OutgoingMail
+
+    return OutgoingMail(store.known_addresses, user_of(settings), WallClock())
+
+
 def extract(settings: "Settings") -> "Extract":
     """Return how the bytes of a mail become features."""
     from spamd.message.features import extract as features_of
@@ -190,6 +208,8 @@ def watcher_context(
         extract=extract(settings),
         clock=WallClock(),
         observer=observer,
+        correspondents=store.known_addresses if settings.remembers_addresses else None,
+        user_of=user_of(settings),
     )
 
 

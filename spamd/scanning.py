@@ -9,7 +9,7 @@ the weighing (well under a millisecond) always happens on the loop that also ref
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -45,6 +45,14 @@ class ScanLog(Protocol):
 
     def record(self, report: ScanReport) -> None:
         """Keep the report for some days; never blocks, never fails."""
+        ...
+
+
+class OutgoingMail(Protocol):
+    """Remembers to whom our own users write."""
+
+    def sent(self, login: str, recipients: Sequence[bytes]) -> None:
+        """Note the recipients of a mail from a client that has logged in; never fails."""
         ...
 
 
@@ -164,10 +172,15 @@ class Scanner:
     ) -> ScanReport:
         probability = standing.shifted(evidence.log_odds, evidence.probability)
         decision = decide_for(probability, model.totals, self._decision, person.wishes)
+        turned = False
+        if standing.known.term:
+            before = decide_for(evidence.probability, model.totals, self._decision, person.wishes)
+            turned = (before.verdict, before.action) != (decision.verdict, decision.action)
         if standing.decides:
             severest = decide_for(1.0, model.totals, self._decision, person.wishes)
             decision = standing.decided(decision, reject=severest.action is Action.REJECT)
-        missing = "".join(f"; {each}" for each in (standing.reason, person.missing) if each)
+        clauses = (standing.reason(turned=turned), person.missing)
+        missing = "".join(f"; {each}" for each in clauses if each)
         return ScanReport(
             id=new_id(self._random(10), self._key),
             verdict=decision.verdict,
@@ -225,6 +238,7 @@ class ScanningInspector:
         log: remembers each report.
         observer: is told of messages that were judged by their start, or deferred.
         people: knows for whom a mail is; None judges all mail as the site.
+        outgoing: is told of mail that our own users send.
         defer: defer a message that gets no worker, instead of judging it by its start.
     """
 
@@ -237,6 +251,7 @@ class ScanningInspector:
         observer: "Observer",
         *,
         people: "People | None" = None,
+        outgoing: OutgoingMail | None = None,
         defer: bool = False,
     ) -> None:
         self._scanner = scanner
@@ -245,6 +260,7 @@ class ScanningInspector:
         self._log = log
         self._observer = observer
         self._people = people
+        self._outgoing = outgoing
         self._defer = defer
 
     @property
@@ -275,13 +291,24 @@ class ScanningInspector:
         if self._people is None:
             report = self._scanner.judge(features, started)
             self._log.record(report)
+            self._note(report, envelope)
             return Verdicts(site=report)
         readers = envelope.readers
         people = await self._people.of(readers)
         verdicts = self._scanner.verdicts(features, started, people)
         for report in verdicts.distinct(readers):
             self._log.record(report)
+        self._note(verdicts.site, envelope)
         return verdicts
+
+    def _note(self, report: ScanReport, envelope: "Envelope") -> None:
+        """Remember to whom one of our users writes, but not what a stolen login sends.
+
+        A mail without a sender is an answer that no person wrote (RFC 5321 §4.5.5).
+        """
+        login, written = envelope.client.login, report.verdict is not Verdict.SPAM
+        if self._outgoing is not None and login and envelope.sender and written:
+            self._outgoing.sent(login, envelope.recipients)
 
     async def _large(
         self,

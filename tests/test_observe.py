@@ -93,6 +93,7 @@ def test_a_message_is_one_line_with_all_that_joins_and_explains_it(report: ScanR
             "action": "tag",
             "reason": "probability 0.9912, tag from 0.9789",
             "listed": "",
+            "known_sender": "",
             "scores": {"graham": 4.5},
             "size_bytes": len(MAIL),
             "tokens": 20,

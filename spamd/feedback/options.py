@@ -31,7 +31,8 @@ SENT_FOLDERS = (
     "Elementos enviados", "Posta inviata", "Inviata", "Verzonden", "Skickat", "Отправленные",
     "送信済み", "已发送",
 )  # fmt: skip
-"""Names of the folder for the mail that people wrote; it tells `bootstrap` what they answered."""
+"""Names of the folder for the mail that people wrote: it tells `bootstrap` what they answered, and
+to whom they have written."""
 
 EXCLUDED_FOLDERS = (
     *TRASH_FOLDERS,
@@ -158,6 +159,8 @@ class FeedbackOptions:
                         first); compared without case, as the last part of the folder's path
     junk_children       sub-folders of Junk are Junk too (else they are ordinary folders)
     excluded_folders    folders that never teach ham, found as above
+    sent_folders        folders of the mail that people wrote, found as above: whom they write to is
+                        known to them (section "known")
     kept_days           days after which a mail that its owner has read and left in the inbox may
                         be taught as ham: who finds a mail wrong mostly says so while he reads it,
                         and a weekend lies between; less than database.scans_days; 0: never
@@ -211,6 +214,7 @@ class FeedbackOptions:
     junk_folders: tuple[str, ...] = JUNK_FOLDERS
     junk_children: bool = True
     excluded_folders: tuple[str, ...] = EXCLUDED_FOLDERS
+    sent_folders: tuple[str, ...] = SENT_FOLDERS
     kept_days: float = 3.0
     kept_sure: float = _KEPT.kept_sure
     kept_doubt: float = _KEPT.kept_doubt

@@ -253,6 +253,22 @@ class History(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A mail that a user wrote: when, and to whom, each address in its one spelling."""
+
+    time: datetime
+    addresses: Sequence[str]
+
+
+class Correspondents(Protocol):
+    """To whom users have written: never the addresses, only their keyed hashes."""
+
+    async def wrote(self, user: str, mails: Sequence[Written]) -> None:
+        """Note to whom a user has written; the same mail once more changes nothing."""
+        ...
+
+
 class AccountState(StrEnum):
     """How an account fares."""
 

@@ -56,10 +56,21 @@ DEFAULTS = KnownOptions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acquaintance:
-    """What is added to the log-odds of a mail because of who knows its sender, and why."""
+    """What is added to the log-odds of a mail because of who knows its sender, and why.
+
+    who      "own": its reader has written there, "others": somebody else here; "": nobody
+    forged   our servers say that it is not from there
+    """
 
     term: float = 0.0
     words: str = ""
+    who: str = ""
+    forged: bool = False
+
+    @property
+    def short(self) -> str:
+        """Return it as one word: "own", "others", "forged" or ""."""
+        return "forged" if self.forged else self.who
 
 
 NOT_KNOWN = Acquaintance()
@@ -103,15 +114,18 @@ class KnownAddresses:
         if not len(self) or not address or not (proof.by or proof.disproved):
             return NOT_KNOWN
         if user and self._holds(address_hash(self._key, address, user)):
-            who, term = "its reader has", self._options.own
+            who, words, term = "own", "its reader has", self._options.own
         elif self._holds(address_hash(self._key, address)):
-            who, term = "somebody here has", self._options.others
+            who, words, term = "others", "somebody here has", self._options.others
         else:
             return NOT_KNOWN
         if proof.by:
-            return Acquaintance(term=-term, words=f"{who} written to its sender")
+            return Acquaintance(term=-term, words=f"{words} written to its sender", who=who)
         return Acquaintance(
-            term=self._options.forged, words=f"forged: {who} written to the sender it claims"
+            term=self._options.forged,
+            words=f"forged: {words} written to the sender it claims",
+            who=who,
+            forged=True,
         )
 
     def _holds(self, number: int) -> bool:

@@ -29,14 +29,17 @@ class Standing:
     def own(self) -> bool:
         """Whether it is a user's own, and not the site's."""
         entry = self.listed.entry
-        return (entry is not None and bool(entry.owner)) or "its reader" in self.known.words
+        return (entry is not None and bool(entry.owner)) or self.known.who == "own"
 
-    @property
-    def reason(self) -> str:
-        """Return it as a clause of the reason, without a name or address of anybody."""
+    def reason(self, *, turned: bool) -> str:
+        """Return it as a clause of the reason, without a name or address of anybody.
+
+        turned  the verdict or the action would be another one if nobody knew the sender
+        """
         if self.decides:
             return ""
-        return "; ".join(filter(None, (self.listed.clause(), self.known.words)))
+        known = self.known.words if turned else ""
+        return "; ".join(filter(None, (self.listed.clause(), known)))
 
     def words(self) -> str:
         """Return it as a clause for those who may read addresses."""

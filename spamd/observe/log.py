@@ -100,6 +100,7 @@ class LogObserver:
             "action": str(report.action),
             "reason": report.reason,
             "listed": report.standing.listed.short(),
+            "known_sender": report.standing.known.short,
             "scores": {classifier: round(score, 3) for classifier, score in report.scores.items()},
             "size_bytes": report.size_bytes,
             "tokens": report.tokens,

@@ -71,6 +71,12 @@ class Metrics:
             "Messages that an entry of a list let in or kept out.",
             ("effect",),
         )
+        self._known_senders = Counter(
+            cells,
+            "spamd_known_senders_messages",
+            "Messages from addresses to which people here have written, or that forge such one.",
+            ("known",),
+        )
         self._scan = Histogram(
             cells,
             "spamd_scan_seconds",
@@ -169,6 +175,8 @@ class Metrics:
         self._bytes.inc(amount=report.size_bytes)
         if report.standing.decides:
             self._listed.inc(report.standing.listed.effect)
+        if known := report.standing.known.short:
+            self._known_senders.inc(known)
         if report.probability is not None:
             self._scan.observe(report.duration_s)
 

@@ -133,6 +133,14 @@ class Settings(BaseSettings):
         )
 
     @property
+    def remembers_addresses(self) -> bool:
+        """Tell whether it is remembered to whom people write.
+
+        Not where no server is trusted: nothing would ever be proven, and so nothing be decided.
+        """
+        return self.known.enabled and bool(self.auth.trusted)
+
+    @property
     def ages(self) -> Ages:
         """Return how long what is written down stays."""
         return Ages(

@@ -1,5 +1,6 @@
 """In-memory twins of the ports of feedback; `test_contracts` holds them to the ports' word."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,6 +20,7 @@ from spamd.feedback.ports import (
     Parked,
     Sighting,
     WatchedAccount,
+    Written,
 )
 from spamd.feedback.teacher import Teacher
 from spamd.message.features import Features, extract
@@ -334,3 +336,21 @@ def durable(journal: FakeJournal, teacher: Teacher) -> DurableTeacher:
     """Return what teaches for a client that names mails; nothing waits when that fails."""
     knowledge = Knowledge(history=journal, teacher=teacher, trainer=journal)
     return DurableTeacher(knowledge, None, FakeClock())
+
+
+@dataclass
+class FakeCorrespondents:
+    """To whom users wrote (the port `Correspondents`), each address with the number of mails."""
+
+    seen: dict[str, Counter[str]] = field(default_factory=dict)
+    last: dict[tuple[str, str], datetime] = field(default_factory=dict)
+
+    async def wrote(self, user: str, mails: Sequence[Written]) -> None:
+        for mail in mails:
+            for address in mail.addresses:
+                if self.last.get((user, address)) != mail.time:
+                    self.seen.setdefault(user, Counter())[address] += 1
+                self.last[user, address] = mail.time
+
+    def of(self, user: str) -> list[str]:
+        return sorted(self.seen.get(user, ()))

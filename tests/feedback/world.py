@@ -22,6 +22,7 @@ from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.mailbox import Mailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
+from spamd.feedback.ports import Correspondents
 from spamd.feedback.run_summary import RunSummary
 from spamd.feedback.teacher import Teacher
 from spamd.feedback.watching.context import WatcherContext
@@ -230,6 +231,7 @@ async def bench_at(
     clock: Clock | None = None,
     make: MakeMailbox = imap_mailbox,
     reachable: bool = True,
+    correspondents: Correspondents | None = None,
 ) -> AsyncIterator[Bench]:
     """Open an account, with nothing in it looked at yet.
 
@@ -258,6 +260,7 @@ async def bench_at(
         extract=careful,
         clock=clock,
         observer=observer,
+        correspondents=correspondents,
     )
     states = AccountStates(FakeAccounts(), clock, observer)
     watcher = Watcher(mailbox, context, options, source="imap", states=states)
@@ -302,6 +305,7 @@ async def world_at(
     journal: FakeJournal | None = None,
     clock: Clock | None = None,
     make: MakeMailbox = imap_mailbox,
+    correspondents: Correspondents | None = None,
 ) -> AsyncIterator[World]:
     """Open an account on a real server; its owner uses the real port, we may use another."""
     with _session(server, user) as session:
@@ -313,6 +317,7 @@ async def world_at(
             journal=journal,
             clock=clock,
             make=make,
+            correspondents=correspondents,
         ) as bench:
             yield World(
                 mailbox=bench.mailbox,

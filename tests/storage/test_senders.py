@@ -1,9 +1,14 @@
 """Lists and known addresses in the database, and in the memory of a process that follows it."""
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import select
 
+from spamd.errors import StorageUnavailable
+from spamd.feedback.ports import Written
 from spamd.lists.book import ListBook
 from spamd.lists.entry import Effect, Entry, Kind
 from spamd.lists.known import KnownOptions, address_hash
@@ -17,7 +22,9 @@ from spamd.storage.senders import known_addresses as known_rows
 from spamd.storage.senders.entries import SqlEntries
 from spamd.storage.senders.known_addresses import SqlKnownAddresses
 from spamd.storage.senders.memory import SendersInMemory
+from spamd.storage.senders.outgoing import MOST_RECIPIENTS, MOST_WAITING, OutgoingMail
 from spamd.storage.tables import corpus, known_address, list_entry
+from spamd.users.names import canonical
 from tests.storage.mails import FixedClock
 
 AUTH = AuthOptions(trusted=("mx.example.org",))
@@ -37,6 +44,23 @@ def memory(clock: FixedClock, known: KnownOptions | None = None) -> SendersInMem
 
 def book(database: Database, clock: FixedClock) -> ListBook:
     return ListBook(SqlEntries(database), AUTH, clock.now)
+
+
+def letter(clock: FixedClock, *addresses: str) -> Written:
+    return Written(time=clock.now(), addresses=addresses)
+
+
+class Away:
+    """A store that does not answer at first."""
+
+    def __init__(self) -> None:
+        self.away = True
+        self.seen: Counter[str] = Counter()
+
+    async def wrote(self, user: str, mails: Sequence[Written]) -> None:
+        if self.away:
+            raise StorageUnavailable("away")
+        self.seen[user] += sum(len(mail.addresses) for mail in mails)
 
 
 async def secret(database: Database) -> bytes:
@@ -94,13 +118,13 @@ async def test_an_entry_ends_when_it_expires_and_is_removed_later(
 async def test_a_user_is_forgotten_and_the_others_keep_theirs(
     database: Database, clock: FixedClock
 ) -> None:
-    kept, here, key = book(database, clock), memory(clock), await secret(database)
+    kept, here = book(database, clock), memory(clock)
     known = SqlKnownAddresses(database, KnownOptions())
     await kept.add(Effect.ALLOW, "shop.example", owner=ANNA)
     await kept.add(Effect.ALLOW, f"to:{ANNA}", unproven=True)
     await kept.add(Effect.ALLOW, "shop.example", owner="bob@example.org")
-    await known.note(key, ANNA, ["news@shop.example"], clock.now())
-    await known.note(key, "bob@example.org", ["news@shop.example"], clock.now())
+    for user in (ANNA, "bob@example.org"):
+        await known.wrote(user, [letter(clock, "news@shop.example")])
     await here.refresh(database)
     async with database.writing() as connection:
         assert len(await entry_rows.entries_of(connection, ANNA)) == 1
@@ -122,11 +146,13 @@ async def test_no_address_stands_in_the_database_only_keyed_hashes(
     database: Database, clock: FixedClock
 ) -> None:
     known = SqlKnownAddresses(database, KnownOptions())
-    await known.note(b"key", ANNA, ["friend@else.example", "friend@else.example"], clock.now())
+    key = await secret(database)
+    await known.wrote(ANNA, [letter(clock, "friend@else.example", "friend@else.example")])
     async with database.reading() as connection:
         (row,) = (await connection.execute(select(known_address))).all()
-    assert row.address == address_hash(b"key", "friend@else.example")
-    assert row.pair == address_hash(b"key", "friend@else.example", ANNA)
+    assert row.times == 1
+    assert row.address == address_hash(key, "friend@else.example")
+    assert row.pair == address_hash(key, "friend@else.example", ANNA)
     assert address_hash(b"other", "friend@else.example") != row.address
 
 
@@ -134,26 +160,73 @@ async def test_a_mail_seen_again_counts_once_and_a_later_one_again(
     database: Database, clock: FixedClock
 ) -> None:
     known = SqlKnownAddresses(database, KnownOptions())
-    for seconds in (0, 0, 5):
-        time = clock.now() + timedelta(seconds=seconds)
-        await known.note(b"key", ANNA, ["friend@else.example"], time)
+    for _ in range(2):
+        await known.wrote(ANNA, [letter(clock, "friend@else.example")])
+    clock.advance(seconds=5)
+    two = [letter(clock, "friend@else.example"), letter(clock, "friend@else.example")]
+    await known.wrote(ANNA, two)
     async with database.reading() as connection:
-        assert (await connection.execute(select(known_address.c.times))).scalars().all() == [2]
+        assert (await connection.execute(select(known_address.c.times))).scalars().all() == [3]
 
 
 async def test_of_too_many_addresses_the_oldest_go_and_old_ones_age_out(
     database: Database, clock: FixedClock
 ) -> None:
     known, here = SqlKnownAddresses(database, KnownOptions(most=2)), memory(clock)
-    key = await secret(database)
-    for number, name in enumerate(("old", "news", "new")):
-        time = clock.now() + timedelta(days=number)
-        await known.note(key, ANNA, [f"{name}@shop.example"], time)
+    for name in ("old", "news", "new"):
+        await known.wrote(ANNA, [letter(clock, f"{name}@shop.example")])
+        clock.advance(days=1)
     assert await known.count(ANNA) == 2
     await here.refresh(database)
     assert here.senders.of(NEWS, user=ANNA).known.term < 0
     clock.advance(days=40)
     assert (await expire(database, clock, AGES, dry_run=False)).addresses == 2
+
+
+async def test_what_a_stolen_login_writes_to_many_pushes_no_friend_out(
+    database: Database, clock: FixedClock
+) -> None:
+    known, here = SqlKnownAddresses(database, KnownOptions(most=10)), memory(clock)
+    for _ in range(2):
+        await known.wrote(ANNA, [letter(clock, "news@shop.example")])
+        clock.advance(days=1)
+    await known.wrote(ANNA, [letter(clock, *(f"{n}@victims.example" for n in range(100)))])
+    assert await known.count(ANNA) == 10
+    await here.refresh(database)
+    assert here.senders.of(NEWS, user=ANNA).known.who == "own"
+
+
+async def test_mail_of_clients_that_logged_in_is_noted_once_it_is_written_down(
+    database: Database, clock: FixedClock
+) -> None:
+    known, here = SqlKnownAddresses(database, KnownOptions()), memory(clock)
+    mail = OutgoingMail(known, canonical, clock)
+    mail.sent("Anna@example.org", [b"News@shop.example", b"postmaster", b"@x.example"])
+    mail.sent("Anna@example.org", [b"b@shop.example"] * (MOST_RECIPIENTS + 1))
+    mail.sent("", [b"c@shop.example"])
+    await mail.flush()
+    await mail.flush()
+    await here.refresh(database)
+    assert here.senders.of(NEWS, user=ANNA).known.who == "own"
+    assert here.senders.of(NEWS, user="bob@example.org").known.who == "others"
+    assert await known.count() == 2
+
+
+async def test_what_waits_to_be_written_down_is_bounded_and_outlives_a_database_that_is_away(
+    clock: FixedClock,
+) -> None:
+    known = Away()
+    mail = OutgoingMail(known, str, clock)
+    for number in range(MOST_WAITING + 5):
+        mail.sent(f"user{number % 7}", [b"%d@shop.example" % number])
+    with pytest.raises(StorageUnavailable):
+        await mail.flush()
+    known.away = False
+    await mail.flush()
+    assert sum(known.seen.values()) == MOST_WAITING
+    mail.sent("anna", [b"a@shop.example"])
+    await mail.flush()
+    assert known.seen["anna"] == 1
 
 
 async def test_entries_are_kept_as_they_were_given(database: Database, clock: FixedClock) -> None:

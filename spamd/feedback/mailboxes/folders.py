@@ -17,7 +17,6 @@ from typing import Self
 from spamd.feedback.mailboxes.mailbox import Folder, Place, Role
 from spamd.feedback.options import (
     EXCLUDED_FOLDERS,
-    SENT_FOLDERS,
     TRASH_FOLDERS,
     AccountOptions,
     FeedbackOptions,
@@ -92,11 +91,23 @@ def excluded(
     ]
 
 
+def sent_folders(
+    listed: Sequence[Listed], account: AccountOptions, options: FeedbackOptions
+) -> list[Folder]:
+    """Return the folders of the mail that the owner of an account wrote."""
+    sent = _plain_names(options.sent_folders)
+    return [
+        Folder(name=folder.name, raw=folder.raw, place=Place.OTHER)
+        for folder, place in _places(listed, account, options)
+        if place is None and _is(folder, "\\sent", sent) and not folder.attributes & UNREADABLE
+    ]
+
+
 def bootstrap_folders(
     listed: Sequence[Listed], account: AccountOptions, options: FeedbackOptions
 ) -> list[tuple[Folder, Role]]:
     """Return the folders that old mail may be learned from, and what people keep in each."""
-    sent, archive = _plain_names(SENT_FOLDERS), _plain_names(ARCHIVE_FOLDERS)
+    sent, archive = _plain_names(options.sent_folders), _plain_names(ARCHIVE_FOLDERS)
     found = []
     for folder, place in _places(listed, account, options):
         if folder.attributes & UNREADABLE:
@@ -183,7 +194,7 @@ class _Names:
             own_junk=_plain_names(account.junk_folders),
             own_excluded=_plain_names(account.excluded_folders),
             junk=_plain_names(options.junk_folders),
-            excluded=_plain_names(options.excluded_folders),
+            excluded=_plain_names((*options.excluded_folders, *options.sent_folders)),
         )
 
 

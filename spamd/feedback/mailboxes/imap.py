@@ -15,7 +15,13 @@ from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 from spamd.feedback.mailboxes.blocking_threads import BlockingThreads
-from spamd.feedback.mailboxes.folders import Listed, bootstrap_folders, excluded, watched
+from spamd.feedback.mailboxes.folders import (
+    Listed,
+    bootstrap_folders,
+    excluded,
+    sent_folders,
+    watched,
+)
 from spamd.feedback.mailboxes.imap_login import TlsContexts
 from spamd.feedback.mailboxes.imap_rows import Row, Status
 from spamd.feedback.mailboxes.imap_session import JUNK_KEYWORDS, ImapSession
@@ -115,6 +121,9 @@ class ImapMailbox:
     def _watched(self) -> Sequence[Folder]:
         self._listed = self._session.listed()
         return watched(self._listed, self.account, self._options)
+
+    async def sent_folders(self) -> Sequence[Folder]:
+        return await self._call(sent_folders, self._listed, self.account, self._options)
 
     async def bootstrap_folders(self) -> Sequence[tuple[Folder, Role]]:
         return await self._call(

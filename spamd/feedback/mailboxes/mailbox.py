@@ -45,7 +45,9 @@ ID_CHARACTERS = 100
 TRACE_FIELDS = ("message-id", "date", "from", "to", "subject", "x-spam-id")
 """Set by the sender or by us at the scan; mail servers and clients leave them alone."""
 
-SUMMARY_FIELDS = (*TRACE_FIELDS, "in-reply-to", "references", "x-spam-flag")
+SUMMARY_FIELDS = (
+    *TRACE_FIELDS, "in-reply-to", "references", "x-spam-flag", "cc", "bcc", "auto-submitted",
+)  # fmt: skip
 """Read of every mail that is looked at."""
 
 
@@ -190,6 +192,10 @@ class Mailbox(Protocol):
 
     async def folders(self) -> Sequence[Folder]:
         """Return the folders to watch: the inbox, then others, Junk last."""
+        ...
+
+    async def sent_folders(self) -> Sequence[Folder]:
+        """Return the folders of the owner's own mail, as of the last `folders`."""
         ...
 
     async def bootstrap_folders(self) -> Sequence[tuple[Folder, Role]]:

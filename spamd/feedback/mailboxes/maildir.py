@@ -18,7 +18,13 @@ from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
 from spamd.feedback.mailboxes.blocking_threads import BlockingThreads, nothing
-from spamd.feedback.mailboxes.folders import Listed, bootstrap_folders, excluded, watched
+from spamd.feedback.mailboxes.folders import (
+    Listed,
+    bootstrap_folders,
+    excluded,
+    sent_folders,
+    watched,
+)
 from spamd.feedback.mailboxes.mailbox import (
     Folder,
     FolderChanges,
@@ -124,6 +130,11 @@ class MaildirMailbox:
         self._beside = listed
         self._stamps = await self._aside(self._current_stamps, folders)
         return folders
+
+    async def sent_folders(self) -> Sequence[Folder]:
+        sent = await self._aside(sent_folders, self._beside, self.account, self._options)
+        self._stamps |= await self._aside(self._current_stamps, sent)
+        return sent
 
     async def bootstrap_folders(self) -> Sequence[tuple[Folder, Role]]:
         listed = await self._aside(self._listed)

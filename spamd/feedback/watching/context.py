@@ -1,11 +1,18 @@
 """What all watchers of one process share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spamd.feedback.kept_choice import Choice
 from spamd.feedback.mailboxes.blocking_threads import BlockingThreads
 from spamd.feedback.mailboxes.imap_login import TlsContexts
-from spamd.feedback.ports import FeedbackObserver, History, KeptMessages, Mailboxes
+from spamd.feedback.ports import (
+    Correspondents,
+    FeedbackObserver,
+    History,
+    KeptMessages,
+    Mailboxes,
+)
 from spamd.feedback.teacher import Extract, Teacher
 from spamd.ports import Clock
 
@@ -21,6 +28,8 @@ class WatcherContext:
     kept       which mail people have read and kept
     choice     which of it is taught
     history    what we said about mail, and what it was taught as
+    correspondents  who remembers to whom people write; None: nobody does
+    user_of    returns the user whom an account's name means
     """
 
     mailboxes: Mailboxes
@@ -31,6 +40,8 @@ class WatcherContext:
     extract: Extract
     clock: Clock
     observer: FeedbackObserver
+    correspondents: Correspondents | None = None
+    user_of: Callable[[str], str] = str
     tls: TlsContexts = field(default_factory=TlsContexts)
     maildir_threads: BlockingThreads = field(
         default_factory=lambda: BlockingThreads("maildir", MAILDIR_THREADS)

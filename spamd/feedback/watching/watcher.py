@@ -25,6 +25,7 @@ from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Mailbox, Place
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import Cursor, Known, Sighting
 from spamd.feedback.run_summary import RunSummary
+from spamd.feedback.senders.sent_mail import SentMail, is_sent
 from spamd.feedback.teacher import Candidate
 from spamd.feedback.watching.changed_folders import ChangedFolders
 from spamd.feedback.watching.context import WatcherContext
@@ -81,6 +82,7 @@ class Watcher:
         self._kept_finder = KeptFinder(mailbox, context, options, kept_verifier)
         self._kept_teacher = KeptTeacher(mailbox, context, kept_verifier)
         self._parked = ParkedMessages(mailbox, context, options, self._verifier, self._teach)
+        self._sent_mail = sent_mail(mailbox, context, options)
         self._wait_in: Folder | None = None
         self.reader = SummaryReader(mailbox, self._parked, options)
         self._left_out = False
@@ -103,7 +105,9 @@ class Watcher:
                     self._states.heard(self._mailbox.key, silent=self._mailbox.silent)
                     pause, told = self._options.retry_first_s, ""
                     pause_s = self._options.poll_s
-                    if self._young:
+                    if self._sent_mail and self._sent_mail.more:
+                        pause_s = SOON_S
+                    elif self._young:
                         pause_s = max(SOON_S, self._seconds_to(self._young.values()))
                     await self._mailbox.wait(self._wait_in, min(pause_s, self._options.poll_s))
             except Exception as error:  # noqa: BLE001 - the border around one service
@@ -165,6 +169,8 @@ class Watcher:
         await self._remember(state)
         if self.reader.whole and self._options.kept_days:
             summary.add(await self._kept_teacher.poll(state))
+        if self._sent_mail and self.reader.whole:
+            await self._sent_mail.poll()
         self._changed_folders.polled = True
         if summary.examined:
             self._observer.happened(
@@ -201,7 +207,11 @@ class Watcher:
         """
         now = self._clock.now()
         cursors = await self._mailboxes.cursors(self._mailbox.key)
-        return {name: replace(one, time=min(one.time, now)) for name, one in cursors.items()}
+        return {
+            name: replace(one, time=min(one.time, now))
+            for name, one in cursors.items()
+            if not is_sent(name)
+        }
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -338,3 +348,21 @@ class Watcher:
         """Return how many seconds are left until a time at which mail is young no more."""
         left = max(until, default=0.0) - self._clock.now().timestamp()
         return max(0.0, min(left, 2 * self._options.rule_window_s))
+
+
+def sent_mail(
+    mailbox: Mailbox, context: WatcherContext, options: FeedbackOptions
+) -> SentMail | None:
+    """Return what reads to whom the owner of an account writes; None where nobody keeps it."""
+    user = context.user_of(mailbox.actor)
+    if context.correspondents is None or not user:
+        return None
+    return SentMail(
+        mailbox,
+        context.mailboxes,
+        context.correspondents,
+        user,
+        options,
+        context.clock,
+        context.observer,
+    )

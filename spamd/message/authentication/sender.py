@@ -27,6 +27,9 @@ _FIELDS = 5
 
 _ADDRESSES = 20
 
+_RECIPIENTS_CHARACTERS = 16_000
+"""Looked at of a field that names recipients: some hundred addresses."""
+
 _PIECE = re.compile(r'"(?>(?:[^"\\]|\\.)*)"?|[^"()\\]+|\\.?|[()]', re.DOTALL)
 _NAMED = re.compile(
     r'((?>(?:"(?>(?:[^"\\]|\\.)*)"|[^"<>@,;:\\]+)*))<([^<>"\s]{3,320})>\s*', re.DOTALL
@@ -42,6 +45,7 @@ _DOMAIN = re.compile(
 _QUOTED = re.compile(r'"(?>(?:[^"\\]|\\.)*)"?', re.DOTALL)
 _ANGLE = re.compile(r"<([^\s<>]{3,320})>")
 _ANY = re.compile(r"[^\s\"()<>\[\]@,;:\\]{1,64}@[^\s\"()<>\[\]@,;:\\]{1,255}")
+_BETWEEN = re.compile(r"[,;]")
 _DOTS = str.maketrans(dict.fromkeys("。．｡", "."))
 
 
@@ -69,6 +73,16 @@ def same_organisation(domain: str, other: str) -> bool:
         domain == other
         or ("." in domain and registrable_domain(domain) == registrable_domain(other))
     )
+
+
+def addresses_of(text: str) -> list[str]:
+    """Return the addresses in a field such as To, each in its one spelling."""
+    bare = _QUOTED.sub(" ", text[:_RECIPIENTS_CHARACTERS])
+    found = []
+    for piece in _BETWEEN.split(bare):
+        places = _ANGLE.findall(piece) or _ANY.findall(piece)
+        found += filter(None, map(address_name, places))
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,35 @@
 """To whom people have written: keyed hashes in the database, for each user so many."""
 
-from collections.abc import Collection
-from datetime import datetime
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import case, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from spamd.feedback.ports import Written
 from spamd.lists.known import KnownOptions, address_hash
 from spamd.storage.engine import Database, chunks, retried, upsert
 from spamd.storage.senders.entries import count_removal
 from spamd.storage.senders.rows import KNOWN
-from spamd.storage.tables import known_address
+from spamd.storage.tables import corpus, known_address
 from spamd.storage.times import to_number
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRow:
+    """One address of one user, as a row and as an export has it."""
+
+    owner: str
+    pair: int
+    address: int
+    times: int
+    last: int
+
+
 class SqlKnownAddresses:
-    """The addresses to which users have written, in the database.
+    """The addresses to which users have written, in the database (`Correspondents`).
 
     Args:
         database: where they are.
@@ -27,35 +41,42 @@ class SqlKnownAddresses:
         self._options = options
 
     @retried
-    async def note(
-        self, key: bytes, owner: str, addresses: Collection[str], time: datetime
-    ) -> None:
-        """Note that a user has written to these addresses; the oldest beyond the limit go."""
-        rows = [
-            {
-                "owner": owner,
-                "pair": address_hash(key, address, owner),
-                "address": address_hash(key, address),
-                "times": 1,
-                "last": to_number(time),
-            }
-            for address in sorted(set(addresses))
-        ]
-        if not rows:
+    async def wrote(self, user: str, mails: Sequence[Written]) -> None:
+        """Note to whom a user has written; the addresses beyond the limit go."""
+        seen: dict[str, list[int]] = {}
+        for mail in mails:
+            for address in set(mail.addresses):
+                seen.setdefault(address, []).append(to_number(mail.time))
+        if not seen:
             return
-        rows.sort(key=lambda row: str(row["pair"]))  # two writers lock them in one order
         async with self._database.writing() as connection:
-            fresh = upsert(connection)(known_address)
-            row, new = known_address.c, fresh.excluded
-            await connection.execute(
-                fresh.on_conflict_do_update(
-                    index_elements=[row.pair],
-                    set_={"times": row.times + 1, "last": new.last},
-                    where=new.last > row.last,  # a mail that is seen again is not another one
-                ),
-                rows,
-            )
-            await _keep(connection, owner, self._options.most)
+            key: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
+            rows = [
+                {
+                    "owner": user,
+                    "pair": address_hash(key, address, user),
+                    "address": address_hash(key, address),
+                    "times": len(times),
+                    "last": max(times),
+                }
+                for address, times in seen.items()
+            ]
+            rows.sort(key=lambda row: str(row["pair"]))  # two writers lock them in one order
+            await _put(connection, rows)
+            await _keep(connection, user, self._options.most)
+
+    async def add_missing(self, key: bytes, rows: Sequence[KnownRow]) -> int:
+        """Keep rows that an import brings, if they were made with our key; return how many."""
+        async with self._database.writing() as connection:
+            ours: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
+            if key != key_check(ours):
+                return 0
+            there = set((await connection.execute(select(known_address.c.pair))).scalars())
+            fresh = [asdict(row) for row in rows if row.pair not in there]
+            fresh.sort(key=lambda row: str(row["pair"]))
+            for part in chunks(fresh):
+                await _put(connection, part)
+            return len(fresh)
 
     async def count(self, owner: str | None = None) -> int:
         """Return how many addresses are known, of one user or of all."""
@@ -66,13 +87,33 @@ class SqlKnownAddresses:
             return (await connection.execute(wanted)).scalar_one()
 
 
+async def _put(connection: AsyncConnection, rows: Sequence[dict[str, Any]]) -> None:
+    fresh = upsert(connection)(known_address)
+    row, new = known_address.c, fresh.excluded
+    await connection.execute(
+        fresh.on_conflict_do_update(
+            index_elements=[row.pair],
+            set_={"times": row.times + new.times, "last": new.last},
+            where=new.last > row.last,  # a mail that is seen again is not another one
+        ),
+        rows,
+    )
+
+
 async def _keep(connection: AsyncConnection, owner: str, most: int) -> None:
-    """Remove a user's oldest addresses beyond so many."""
+    """Remove a user's addresses beyond so many: those written to once, then the oldest.
+
+    So what a stolen login writes to thousands does not push out whom its owner knows.
+    """
     row = known_address.c
+    here = select(func.count()).select_from(known_address).where(row.owner == owner)
+    if (await connection.execute(here)).scalar_one() <= most:
+        return
+    several = case((row.times > 1, 1), else_=0)
     oldest = (
         select(row.id)
         .where(row.owner == owner)
-        .order_by(row.last.desc(), row.id.desc())
+        .order_by(several.desc(), row.last.desc(), row.id.desc())
         .offset(most)
     )
     gone = [number for (number,) in await connection.execute(oldest)]
@@ -88,3 +129,17 @@ async def forget_user(connection: AsyncConnection, user: str) -> int:
     if gone.rowcount:
         await count_removal(connection, KNOWN)
     return gone.rowcount
+
+
+async def walk(connection: AsyncConnection) -> AsyncIterator[KnownRow]:
+    """Yield all rows in the order in which they came."""
+    row = known_address.c
+    wanted = select(row.owner, row.pair, row.address, row.times, row.last).order_by(row.id)
+    async for each in await connection.stream(wanted):
+        owner, pair, address, times, last = each
+        yield KnownRow(owner=owner, pair=pair, address=address, times=times, last=last)
+
+
+def key_check(key: bytes) -> bytes:
+    """Return what tells whether hashes were made with a key, and not the key."""
+    return blake2b(digest_size=8, key=key[:64], person=b"spamd known key").digest()
