@@ -78,7 +78,7 @@ def same_organisation(domain: str, other: str) -> bool:
 def addresses_of(text: str) -> list[str]:
     """Return the addresses in a field such as To, each in its one spelling."""
     bare = _QUOTED.sub(" ", text[:_RECIPIENTS_CHARACTERS])
-    found = []
+    found: list[str] = []
     for piece in _BETWEEN.split(bare):
         places = _ANGLE.findall(piece) or _ANY.findall(piece)
         found += filter(None, map(address_name, places))
