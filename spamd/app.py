@@ -50,6 +50,7 @@ from spamd.store_opening import FOLLOW, NoVerdicts, StoreOpening
 if TYPE_CHECKING:
     from spamd.listeners.web.server import HttpListener
     from spamd.storage.senders.outgoing import OutgoingMail
+    from spamd.users.directory import Directory
 
 REFRESH_PAUSE_S = 0.05
 """Between two refreshes, however many lessons come: each takes some milliseconds."""
@@ -77,7 +78,7 @@ WAITING_S = 1.0
 EXPIRE_S = 3600.0
 """Between two runs that remove what is too old, and that look back."""
 
-AT_ONCE = ("log", "feedback")
+AT_ONCE = ("log", "feedback", "users")
 """Sections that a reload changes; for the others the log names a restart."""
 
 
@@ -126,6 +127,8 @@ class Application:
         self._metrics = metrics
         self.observer = resources.log_observer(settings, self._metrics, worker=worker)
         self.observer.capture_libraries()
+        self._directory = resources.directory(settings, self.observer)
+        self._replaced: asyncio.Queue[Directory] = asyncio.Queue()
         self._opening = StoreOpening(settings, self.observer, preload, WallClock())
         third_s = settings.relay.inspect_timeout_s / 3  # the last one is for its start
         self._extractor = Extractor(settings.reading, wait_s=third_s, work_s=third_s)
@@ -184,6 +187,7 @@ class Application:
         yield self._periodic("expiry", EXPIRE_S, self._expire)
         yield self._periodic("waiting lessons", WAITING_S, self._learn_waiting)
         yield Once(name="feedback", work=self._watch_mailboxes)
+        yield Once(name="directories", work=self._close_replaced)
         if self._worker == 0:
             yield self._periodic("error_rates", EXPIRE_S, self._look_back)
             yield OpenRelayCheck(settings.relay, settings.next_hop, self.observer)
@@ -235,6 +239,11 @@ class Application:
         if self._settings.feedback.accounts:  # before, loading what watches is time lost
             await resources.feedback(store, self._settings, self.observer).run()
 
+    async def _close_replaced(self) -> None:
+        """Close what named users before a reload."""
+        while True:
+            await (await self._replaced.get()).close()
+
     @asynccontextmanager
     async def _taking_mail(self) -> AsyncIterator[None]:
         try:
@@ -252,6 +261,7 @@ class Application:
         finally:
             self._shared.close()
             await self._extractor.close()
+            await self._directory.close()
 
     def _listeners(self) -> Iterator[RunningListener]:
         """Yield all ways in."""
@@ -289,7 +299,7 @@ class Application:
             settings, lambda: store.snapshot.model, opened.secret, lambda: store.senders
         )
         scanner.scan(FIRST)
-        people = resources.people(settings, opened.store, self.observer)
+        people = resources.people(settings, store, self.observer, self._directory)
         self._outgoing = self._outgoing or resources.outgoing(settings, opened.store)
         inspector = ScanningInspector(
             scanner,
@@ -322,12 +332,15 @@ class Application:
         return totals.spam if label is Label.SPAM else totals.ham
 
     def reload(self) -> None:
-        """Read certificates and settings again; of these the log and feedback change at once.
+        """Read certificates, settings and tables of users again.
+
+        Of the settings the log, feedback and users change at once.
 
         Raises:
             ConfigError: they can't be used; the old ones stay.
         """
         wanted, now = self._read_again(), self._settings
+        directory = resources.directory(wanted, self.observer)
         self._relay.reload_tls()
         if self._web is not None:
             self._web.reload()
@@ -338,8 +351,10 @@ class Application:
         if "log" in changed:
             self.observer.follow(self._settings.log)
             self.observer.capture_libraries()
+        self._replaced.put_nowait(self._directory)
+        self._directory = directory
+        self._judge()
         if "feedback" in changed:
-            self._judge()
             self._feedback_changed.set()
         self.observer.happened(
             "settings.reloaded",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from spamd.storage.store import Store
     from spamd.training.ports import TrainingObserver
     from spamd.training.trainer import Trainer
+    from spamd.users.directory import Directory
+    from spamd.users.ports import Lookup
 
     class LessonObserver(FeedbackObserver, TrainingObserver, Protocol):
         """Whom feedback tells of accounts, and training of lessons."""
@@ -102,17 +104,39 @@ def list_book(settings: "Settings", store: "Store") -> "ListBook":
     return ListBook(store.entries, settings.auth, WallClock().now)
 
 
+def directory(settings: "Settings", observer: "Observer") -> "Directory":
+    """Return who knows which user is behind an address or a login name; whoever asks closes it.
+
+    Raises:
+        ConfigError: a file of the users can't be used.
+    """
+    from spamd.users.command import CommandLookup
+    from spamd.users.directory import Directory
+    from spamd.users.lookup import CachedLookup
+
+    options = settings.users
+    lookup: Lookup | None = CommandLookup(options.command) if options.command else None
+    if options.query:
+        from spamd.storage.user_directory import SqlLookup
+
+        lookup = SqlLookup(options.query, options.query_url, options.timeout_s)
+    if lookup is None:
+        return Directory(options)
+    return Directory(options, CachedLookup(lookup, observer, keep_s=options.cache_s))
+
+
 def people(
     settings: "Settings",
     store: "Store",  # noqa: ARG001 - it will keep what is theirs
     observer: "Observer",
+    names: "Directory",
 ) -> "People | None":
     """Return who knows for whom a mail is; None where all mail is judged as the site."""
     if not settings.users.enabled:
         return None
     from spamd.users.people import KnownPeople
 
-    return KnownPeople(settings.users, observer)
+    return KnownPeople(settings.users, observer, names=names)
 
 
 def user_of(settings: "Settings") -> "Callable[[str], str]":

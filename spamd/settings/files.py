@@ -7,6 +7,7 @@ import os
 import shutil
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +18,15 @@ from spamd.relay.inbound.context import server_tls_context
 from spamd.relay.outbound.router import client_tls_context
 from spamd.relay.urls import Scheme, parse_next_hop
 from spamd.storage.engine import look_at_file
+from spamd.storage.options import SQLITE, sqlite_path
+from spamd.users.directory import Directory
 from spamd.wording import reason
 
 if TYPE_CHECKING:
     from spamd.feedback.options import AccountOptions
     from spamd.relay.options import NextHopOptions
     from spamd.settings import Settings
+    from spamd.users.options import UsersOptions
 
 NO_LISTENER = (
     "there is no address to listen on; set relay.listen, milter.listen, spamc.listen or web.listen"
@@ -57,6 +61,7 @@ def faults(settings: "Settings") -> Iterator[Fault]:
         password_of(settings.web)
     except ConfigError as error:
         yield "web.password_file", str(error).removeprefix("web.password_file: ")
+    yield from _users(settings.users)
     for number, account in enumerate(settings.feedback.accounts):
         for name, text in _account(account):
             yield f"feedback.accounts.{number}.{name}", text
@@ -84,6 +89,23 @@ def _maildirs(options: "NextHopOptions") -> Iterator[Fault]:
         while options.maildir_create and not path.exists() and path != path.parent:
             path = path.parent  # what is missing will be made below this
         yield from _folder(key, path)
+
+
+def _users(options: "UsersOptions") -> Iterator[Fault]:
+    """Yield what is wrong with the tables of users."""
+    for name, alone in (
+        ("aliases_file", replace(options, users_file="")),
+        ("users_file", replace(options, aliases_file="")),
+    ):
+        try:
+            Directory(alone)
+        except ConfigError as error:
+            yield f"users.{name}", str(error).removeprefix(f"users.{name}: ")
+    path = sqlite_path(options.query_url) if options.query_url.startswith(SQLITE) else None
+    if path is not None and not os.access(path, os.R_OK):
+        yield "users.query_url", f"there is no file {path} that this user may read"
+    if options.command and shutil.which(options.command[0]) is None:
+        yield "users.command", "there is no such program, or it may not be run"
 
 
 def _account(account: "AccountOptions") -> Iterator[Fault]:

@@ -89,7 +89,7 @@ class Database:
         self.options = options
         self.path = options.path
         self.engine = _sqlite(options, options.path) if options.path else _postgresql(options)
-        self._refusals, self._silences = _driver_errors(sqlite=self.is_sqlite)
+        self._refusals, self._silences = driver_errors(sqlite=self.is_sqlite)
 
     @classmethod
     async def open(cls, options: DatabaseOptions) -> Self:
@@ -359,7 +359,7 @@ def _sqlite(options: DatabaseOptions, path: Path) -> AsyncEngine:
 Errors = tuple[type[Exception], ...]
 
 
-def _driver_errors(*, sqlite: bool) -> tuple[Errors, Errors]:
+def driver_errors(*, sqlite: bool) -> tuple[Errors, Errors]:
     """Return what a driver raises by itself when the server refuses, and when it is silent."""
     if sqlite:
         return (DBAPIError, sqlite3.Error), (PoolTimeout, OSError)

@@ -13,31 +13,11 @@ from dataclasses import replace
 from spamd.errors import TemporaryError
 from spamd.person import SITE, Person
 from spamd.ports import Observer
-from spamd.users.names import canonical
 from spamd.users.options import UsersOptions
 from spamd.users.ports import Layers, Named, Names, NoLayers, NoWishes, WishesSource
 
 NO_LAYER = "own lessons could not be read"
 """Said of those whose layer was not there in time."""
-
-
-class RuledNames:
-    """Names by the rules of the settings alone.
-
-    Args:
-        options: what begins a tag, and the domain of names that have none.
-    """
-
-    def __init__(self, options: UsersOptions) -> None:
-        self._options = options
-
-    async def of(self, addresses: Sequence[bytes]) -> Mapping[bytes, Named]:
-        """Return who is behind each address."""
-        return {address: Named(user=self._name(address)) for address in addresses}
-
-    def _name(self, address: bytes) -> str:
-        options = self._options
-        return canonical(address, separators=options.separators, domain=options.domain)
 
 
 class KnownPeople:
@@ -56,13 +36,13 @@ class KnownPeople:
         options: UsersOptions,
         observer: Observer,
         *,
-        names: Names | None = None,
+        names: Names,
         wishes: WishesSource | None = None,
         layers: Layers | None = None,
     ) -> None:
         self._timeout_s = options.timeout_s
         self._observer = observer
-        self._names = names or RuledNames(options)
+        self._names = names
         self._wishes = wishes or NoWishes()
         self._layers = layers or NoLayers()
         self._lost = False

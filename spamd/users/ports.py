@@ -14,10 +14,12 @@ class Named:
 
     user     canonical name; "@example.org" for somebody there who is no user; "" for nobody
     missing  what could not be asked, in one clause; the name is then by the rules alone
+    how      what decided: "rules", "aliases", "query", "command", "users_file"
     """
 
     user: str
     missing: str = ""
+    how: str = "rules"
 
 
 class Names(Protocol):
@@ -25,6 +27,20 @@ class Names(Protocol):
 
     async def of(self, addresses: Sequence[bytes]) -> Mapping[bytes, Named]:
         """Return who is behind each address; it never fails, and may be cancelled."""
+
+
+class Lookup(Protocol):
+    """A database or a program that can be asked who is behind a name."""
+
+    async def users(self, name: str) -> Sequence[str]:
+        """Return the users that a name leads to, as written there; it may be cancelled.
+
+        Raises:
+            TemporaryError: it does not answer.
+        """
+
+    async def close(self) -> None:
+        """Leave it."""
 
 
 class WishesSource(Protocol):

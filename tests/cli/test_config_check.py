@@ -20,6 +20,9 @@ database.url = "sqlite:///FOLDER/nowhere/spamd.db"
 web.password_file = "FOLDER/empty"
 log.levle = "info"
 graham.words = 0
+users.aliases_file = "FOLDER/virtual"
+users.users_file = "FOLDER/empty"
+users.command = ["FOLDER/no-such-program"]
 
 [[feedback.accounts]]
 host = "imap.test"
@@ -48,6 +51,9 @@ spamd: FILE: next_hop.tls_ca_file: FOLDER/empty: the file holds no certificate
 spamd: FILE: next_hop.url: there is no folder FOLDER/mail; create it
 spamd: FILE: database.url: FOLDER/nowhere/spamd.db: there is no folder FOLDER/nowhere; create it
 spamd: FILE: web.password_file: FOLDER/empty: holds no line that "spamd password" wrote
+spamd: FILE: users.aliases_file: FOLDER/virtual: line 2: info@y.test leads to no address
+spamd: FILE: users.users_file: FOLDER/empty holds no user
+spamd: FILE: users.command: there is no such program, or it may not be run
 spamd: FILE: feedback.accounts.0.password_file: FOLDER/no.password: No such file or directory
 spamd: FILE: feedback.accounts.0.users_file: FOLDER/empty holds no user
 spamd: FILE: feedback.accounts.0.ca_file: FOLDER/empty: the file holds no certificate
@@ -60,6 +66,7 @@ spamd: FILE: feedback.accounts.2.maildir: FOLDER/mail is no Maildir: it has no f
 def file(home: Path) -> Path:
     """Return a settings file with a fault of each kind."""
     (home / "empty").touch()
+    (home / "virtual").write_text("a@y.test b@y.test\ninfo@y.test\n")
     file = home / "wrong.toml"
     file.write_text(WRONG.replace("FOLDER", str(home)))
     return file

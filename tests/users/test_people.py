@@ -5,6 +5,7 @@ from dataclasses import replace
 from spamd.bayes.wishes import NO_WISHES, Wishes
 from spamd.errors import StorageUnavailable
 from spamd.person import SITE, Person
+from spamd.users.directory import Directory
 from spamd.users.options import UsersOptions
 from spamd.users.people import NO_LAYER, KnownPeople
 from spamd.users.ports import Named
@@ -50,7 +51,9 @@ class NamedOnes:
 
 async def test_a_recipient_is_a_person_with_wishes_and_a_layer() -> None:
     layers = Layered()
-    people = KnownPeople(OPTIONS, FakeObserver(), wishes=Wished(), layers=layers)
+    people = KnownPeople(
+        OPTIONS, FakeObserver(), names=Directory(OPTIONS), wishes=Wished(), layers=layers
+    )
     found = await people.of([ANNA, b"anna@example.org", BOB])
     assert (
         found[ANNA] == found[b"anna@example.org"] == Person(user="anna@example.org", wishes=NEVER)
@@ -69,7 +72,9 @@ async def test_who_is_nobody_is_the_site_and_what_could_not_be_asked_is_said() -
 
 async def test_a_layer_that_is_away_or_slow_is_left_out_and_told_once() -> None:
     layers, observer = Layered(), FakeObserver()
-    people = KnownPeople(OPTIONS, observer, wishes=Wished(), layers=layers)
+    people = KnownPeople(
+        OPTIONS, observer, names=Directory(OPTIONS), wishes=Wished(), layers=layers
+    )
     layers.hangs = True
     found = await people.of([ANNA])
     assert found[ANNA] == Person(user="anna@example.org", wishes=NEVER, missing=NO_LAYER)
