@@ -85,6 +85,14 @@ class DatabaseOptions:
         """The file of a SQLite database, None for PostgreSQL."""
         return sqlite_path(self.url) if self.url.startswith(SQLITE) else None
 
+    @property
+    def place(self) -> str:
+        """What two URLs of one database have in common, whoever logs in and however."""
+        if self.path:
+            return str(self.path.resolve())
+        parts = urlsplit(self.url)
+        return f"{parts.hostname}:{parts.port or 5432}{parts.path}"
+
 
 def sqlite_path(url: str) -> Path:
     """Return the file that a sqlite URL names: three slashes are relative, four absolute."""

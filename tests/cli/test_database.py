@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Spamd
+from tests.docs.blocks import block
+
+COPY = block("docs/operations.md", "spamd database copy")
 
 
 def scores(explained: Any) -> dict[str, float]:
@@ -55,6 +58,51 @@ def test_export_and_import_give_back_the_same(taught: Spamd, home: Path) -> None
     after = taught("explain", "spam/11.eml", "--json").json
     assert after["probability"] == pytest.approx(before["probability"], abs=0.01)
     assert scores(after) == scores(before)
+
+
+def test_copy_makes_another_database_of_the_same_content(taught: Spamd, home: Path) -> None:
+    before = taught("explain", "spam/11.eml", "--json").json
+
+    ran = taught("database", "copy", "sqlite:///var/spamd.db", "sqlite:///var/copy.db", "--json")
+
+    assert (ran.code, ran.json["from"], ran.json["to"], ran.json["resumed"]) == (
+        0,
+        "sqlite:///var/spamd.db",
+        "sqlite:///var/copy.db",
+        False,
+    )
+    assert ran.json["rows"]["lesson"] == 20
+    there = ("--set", "database.url=sqlite:///var/copy.db")
+    assert taught(*there, "explain", "spam/11.eml", "--json").json == before
+    assert taught(*there, "database", "verify", "--json").json["faults"] == []
+
+
+def test_copy_goes_to_postgresql_as_it_is_printed(taught: Spamd, postgresql_url: str) -> None:
+    program, *words = COPY.split()
+    there = [postgresql_url if word.startswith("postgresql:") else word for word in words]
+    urls = ["sqlite:///var/spamd.db" if word.startswith("sqlite:") else word for word in there]
+
+    ran = taught(*urls)
+
+    assert (program, ran.code) == ("spamd", 0), ran.err
+    verified = taught("--set", f"database.url={postgresql_url}", "database", "verify", "--json")
+    assert (verified.code, verified.json["lessons"]) == (0, 20)
+
+
+def test_copy_refuses_what_would_lose_something(taught: Spamd, home: Path) -> None:
+    here, there = "sqlite:///var/spamd.db", "sqlite:///var/copy.db"
+    assert taught("database", "copy", here, there).out.splitlines()[0] == (
+        "sqlite:///var/copy.db holds all of sqlite:///var/spamd.db now"
+    )
+
+    again = taught("database", "copy", here, there)
+    missing = taught("database", "copy", "sqlite:///var/none.db", "sqlite:///var/new.db")
+
+    assert (again.code, "is not empty" in again.err) == (3, True)
+    assert (missing.code, "there is no such file" in missing.err) == (3, True)
+    assert not (home / "var/none.db").exists()
+    assert taught("database", "copy", here, f"sqlite:///{home}/var/spamd.db").code == 64
+    assert taught("database", "copy", here, "mysql://b/c").code == 64
 
 
 def test_export_never_overwrites(taught: Spamd, home: Path) -> None:

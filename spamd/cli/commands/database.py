@@ -1,9 +1,9 @@
-"""`spamd database …`: schema, check, size, export and import, reset."""
+"""`spamd database …`: schema, check, size, copy, export and import, reset."""
 
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import asdict
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,13 +14,14 @@ from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.mail.files import STDIN
-from spamd.cli.output import fault, json_line, line, note
+from spamd.cli.output import fault, json_line, line, note, stages
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import SpamdError
 from spamd.wording import counted, masked_urls, printable, reason
 
 if TYPE_CHECKING:
     from spamd.storage.engine import Database
+    from spamd.storage.maintenance.copying import Copied
     from spamd.storage.maintenance.expiry import Expired
     from spamd.storage.maintenance.export import Imported
     from spamd.storage.maintenance.prune_tokens import Pruned, PruneOptions
@@ -172,6 +173,56 @@ async def _prune(
         done = await pruned(store.database, WallClock(), options, dry_run=dry_run)
         gone = await expire(store.database, WallClock(), here.settings.ages, dry_run=dry_run)
         return store.database.shown, done, gone
+
+
+@app.command(cls=Plain)
+def copy(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="URL of the database to copy.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="URL of an empty database.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a whole database to another one, SQLite or PostgreSQL.
+
+    Every row of every table, as they are when the copy begins; stop the daemon before, or what it
+    writes meanwhile is missing. A copy that was interrupted goes on with the same command; until it
+    is whole no process uses it. Then set database.url. PostgreSQL takes passwords from PGPASSFILE.
+    """
+    from spamd.storage.options import DatabaseOptions
+
+    try:
+        first, second = DatabaseOptions(url=source), DatabaseOptions(url=target)
+    except ValueError as error:
+        raise UsageProblem(str(error).replace("database.url", "FROM and TO"), context) from error
+    if first.place == second.place:
+        raise UsageProblem("FROM and TO are the same database", context)
+    done = awaited(_copy(session(context), source, target))
+    if as_json:
+        urls = {"from": masked_urls(source), "to": masked_urls(target)}
+        json_line({**urls, **asdict(done)})
+        return
+    rows = sum(done.rows.values())
+    line(f"{masked_urls(target)} holds all of {masked_urls(source)} now")
+    again = f", {done.written:,} of them now: the copy went on" if done.resumed else ""
+    line(f"{counted(rows, 'row')} in {counted(len(done.rows), 'table')}{again}")
+
+
+async def _copy(here: Session, source: str, target: str) -> "Copied":
+    from spamd.storage.engine import Database, look_at_file
+    from spamd.storage.maintenance.copying import copy as copied
+
+    options = here.settings.database
+    from_, to = replace(options, url=source), replace(options, url=target)
+    if from_.path and not look_at_file(from_.path):
+        raise SpamdError(f"{from_.path}: there is no such file")
+    async with AsyncExitStack() as stack:
+        first = await Database.open(from_)
+        stack.push_async_callback(first.close)
+        second = await Database.open(to)
+        stack.push_async_callback(second.close)
+        with stages() as told:
+            return await copied(first, second, told)
 
 
 @app.command("export", cls=Plain)

@@ -38,7 +38,10 @@ async def version(connection: AsyncConnection, *, lock: bool) -> CorpusVersion:
         await connection.execute(statement.with_for_update(of=tables.corpus) if lock else statement)
     ).first()
     if row is None:
-        raise ConfigError("database.url: the database is empty; run: spamd database upgrade")
+        raise ConfigError(
+            "database.url: the database is empty, or a copy to it was not finished; run: spamd"
+            " database upgrade, or spamd database copy again"
+        )
     return CorpusVersion(
         revision=row.revision,
         generation=row.generation,
