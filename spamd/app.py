@@ -20,6 +20,7 @@ from math import nan
 from typing import TYPE_CHECKING, Protocol
 
 from spamd import resources
+from spamd.admin.administration import Administration
 from spamd.bayes.decision import thresholds
 from spamd.bayes.model import Model
 from spamd.clock import WallClock
@@ -287,7 +288,13 @@ class Application:
             bounds=thresholds(settings.decision),
             taught=self._messages,
             health=self.health,
+            administration=self._administration,
         )
+
+    def _administration(self) -> Administration:
+        if (opened := self._opening.opened) is None:
+            raise StorageUnavailable("the database has not answered since the start")
+        return Administration(secret=opened.secret, sessions=opened.store.sessions)
 
     def _judge(self) -> None:
         """Have mail judged and reports taken, if the store is open."""

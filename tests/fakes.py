@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from spamd.admin.ports import StoredSession
 from spamd.bayes.decision import Action, Verdict
 from spamd.bayes.evidence import Explanation
 from spamd.feedback.ports import AccountState, Held
@@ -148,6 +149,29 @@ class FakeHealth:
 
     async def metrics(self) -> bytes:
         return b"spamd_workers 1.0\n"
+
+
+class FakeSessions:
+    """Remembers who has logged in (`admin.ports.Sessions`)."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, StoredSession] = {}
+
+    async def open(self, session: StoredSession, *, ended: datetime, idle: datetime) -> None:
+        gone = [row.digest for row in self.rows.values() if row.created < ended or row.seen < idle]
+        for digest in gone:
+            del self.rows[digest]
+        self.rows[session.digest] = session
+
+    async def find(self, digest: bytes) -> StoredSession | None:
+        return self.rows.get(digest)
+
+    async def seen(self, digest: bytes, time: datetime) -> None:
+        self.rows[digest] = replace(self.rows[digest], seen=time)
+
+    async def close(self, digest: bytes | None) -> None:
+        for one in [*self.rows] if digest is None else [digest]:
+            self.rows.pop(one, None)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from spamd.app import Application
 from spamd.backoff import Backoff
 from spamd.errors import ConfigError
 from spamd.jobs import running
-from spamd.listeners.web.passwords import PasswordHash
+from spamd.listeners.web.access.passwords import PasswordHash
 from spamd.network.sockets import open_sockets
 from spamd.observe.metrics import Metrics
 from spamd.resources import open_store

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from spamd.admin.roles import Role
 from spamd.bayes.decision import Action, Verdict
 from spamd.message.features import Features
 from spamd.sample import Label, Sample
@@ -134,10 +135,14 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """Somebody who has logged in; `digest` is the SHA-256 of what the browser holds."""
+    """Somebody who has logged in.
+
+    digest  the SHA-256 of what the browser holds
+    name    by what: the login ends when that is another by now
+    """
 
     digest: bytes
-    role: str
+    role: Role
     name: str
     created: datetime
     seen: datetime

@@ -40,7 +40,7 @@ PERSONAL = frozenset(
 """Names of details that may point at a person; written only with `log.privacy` = "full"."""
 
 WARNINGS = frozenset(
-    {"connections.limited", "next_hop.unsafe", "relay.unsafe", "storage.unsafe"}
+    {"connections.limited", "login.failed", "next_hop.unsafe", "relay.unsafe", "storage.unsafe"}
     | {"worker.kept", "worker.lost"}
 )
 """Events that someone should look at though no exception tells of them."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spamd.errors import ConfigError
-from spamd.listeners.web.passwords import password_of
+from spamd.listeners.web.access.passwords import passwords_of
+from spamd.listeners.web.access.tokens import tokens_of
 from spamd.relay.inbound.context import server_tls_context
 from spamd.relay.outbound.router import client_tls_context
 from spamd.relay.urls import Scheme, parse_next_hop
@@ -24,6 +25,7 @@ from spamd.wording import reason
 
 if TYPE_CHECKING:
     from spamd.feedback.options import AccountOptions
+    from spamd.listeners.web.options import WebOptions
     from spamd.relay.options import NextHopOptions
     from spamd.settings import Settings
     from spamd.users.options import UsersOptions
@@ -57,14 +59,20 @@ def faults(settings: "Settings") -> Iterator[Fault]:
             look_at_file(settings.database.path)
         except ConfigError as error:
             yield "database.url", str(error).removeprefix("database.url: ")
-    try:
-        password_of(settings.web)
-    except ConfigError as error:
-        yield "web.password_file", str(error).removeprefix("web.password_file: ")
+    yield from _web(settings.web)
     yield from _users(settings.users)
     for number, account in enumerate(settings.feedback.accounts):
         for name, text in _account(account):
             yield f"feedback.accounts.{number}.{name}", text
+
+
+def _web(options: "WebOptions") -> Iterator[Fault]:
+    for read in (passwords_of, tokens_of):
+        try:
+            read(options)
+        except ConfigError as error:
+            key, _, text = str(error).partition(": ")
+            yield key, text
 
 
 def _folder(key: str, path: Path) -> Iterator[Fault]:

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from spamd.listeners.web.passwords import PasswordHash
+from spamd.admin.roles import Role
+from spamd.listeners.web.access.passwords import PasswordHash
+from spamd.listeners.web.access.tokens import Token
 
 COMMAND = [sys.executable, "-m", "spamd", "password"]
 
@@ -18,6 +20,21 @@ def test_the_first_line_of_the_input_becomes_the_line_that_keeps_it() -> None:
     )
     kept = PasswordHash.read(done.stdout.decode())
     assert kept.matches(b"pa sswo\xc3\xb6rd")
+
+
+def test_a_token_is_shown_once_and_its_line_says_what_it_may() -> None:
+    done = subprocess.run(
+        [*COMMAND, "--token", "graphs", "--role", "teacher"], capture_output=True, check=True
+    )
+    secret = done.stderr.decode().split()[-1]
+    assert Token.read(done.stdout.decode()) == Token.of(secret, "graphs", Role.TEACHER)
+    assert secret not in done.stdout.decode()
+    assert len(secret) == 43
+
+
+def test_a_token_has_a_name_of_one_word() -> None:
+    done = subprocess.run([*COMMAND, "--token", "a b"], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (64, b"")
 
 
 def test_a_short_password_is_refused() -> None:

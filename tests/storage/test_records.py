@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from spamd.admin.ports import Place, ScanFilter, ScanRow, StoredSession, Trial
+from spamd.admin.roles import Role
 from spamd.bayes.decision import Action, Verdict
 from spamd.storage.engine import Database
 from spamd.storage.records.records import SqlRecords
@@ -231,7 +232,11 @@ async def test_a_session_is_found_until_it_is_closed_or_too_old(
 
     def opened(name: str) -> StoredSession:
         return StoredSession(
-            digest=name.encode(), role="teacher", name=name, created=clock.now(), seen=clock.now()
+            digest=name.encode(),
+            role=Role.TEACHER,
+            name=name,
+            created=clock.now(),
+            seen=clock.now(),
         )
 
     await sessions.open(opened("old"), ended=clock.now() - hour, idle=clock.now() - hour)

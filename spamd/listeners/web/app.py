@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from spamd.listeners.web.access.headers import SECURITY
 from spamd.listeners.web.answers import Refusal, WholeAnswer, refusal
 from spamd.listeners.web.body import ClientGone
 from spamd.network.shared import Shared
@@ -54,13 +55,14 @@ class Border:
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)  # noqa: S101 - as it is registered
     rspamc: bool = request.state.peer.rspamc
-    return WholeAnswer(refusal(error.status, error.text, error.headers, rspamc=rspamc))
+    headers = {**SECURITY, **(error.headers or {})}
+    return WholeAnswer(refusal(error.status, error.text, headers, rspamc=rspamc))
 
 
 def _unknown(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as it is registered
     text = HTTPStatus(error.status_code).phrase
-    return WholeAnswer(refusal(error.status_code, text, error.headers))
+    return WholeAnswer(refusal(error.status_code, text, {**(error.headers or {}), **SECURITY}))
 
 
 def _gone(_request: Request, _error: Exception) -> Response:

@@ -27,7 +27,7 @@ from spamd.errors import SpoolFull, TemporaryError
 from spamd.listeners.preface import Preface, judged_behind
 from spamd.listeners.score import points
 from spamd.listeners.web import reply
-from spamd.listeners.web.access import Access
+from spamd.listeners.web.access.teaching import Access
 from spamd.listeners.web.answers import Refusal, WholeAnswer
 from spamd.listeners.web.body import TOO_LARGE, Bodies, encoding_of
 from spamd.listeners.web.envelope import envelope_of, fields_of

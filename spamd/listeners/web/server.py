@@ -1,6 +1,6 @@
 """The HTTP listener: its sockets, its connections, its end.
 
-    listener = HttpListener(options, shared, sockets, bounds=…, taught=…)
+    listener = HttpListener(options, shared, sockets, bounds=…, taught=…, health=…, …)
 
 uvicorn's protocol class runs on our sockets in our event loop; its server, with signal handlers and
 a loop of its own, is not used. Stopping closes the sockets and the connections that wait, lets
@@ -8,12 +8,19 @@ requests in hand finish for `relay.drain_s`, and says 503 to the rest.
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 
 from uvicorn.config import Config
 
-from spamd.listeners.web.access import Access
+from spamd.admin.administration import Administration
+from spamd.admin.logins import Logins, SessionAges
+from spamd.errors import StorageUnavailable
+from spamd.listeners.web.access.guard import Guard
+from spamd.listeners.web.access.teaching import Access
+from spamd.listeners.web.api.session import SessionRoutes
 from spamd.listeners.web.app import application
 from spamd.listeners.web.health import HealthRoutes
 from spamd.listeners.web.options import WebOptions
@@ -35,12 +42,14 @@ class HttpListener:
         bounds: from which probability on each choice is taken (`decision.thresholds`).
         taught: returns how many messages of a label were learned.
         health: tells how the daemon is.
+        administration: returns what stands behind the page and the API; `StorageUnavailable` until
+            the database has answered.
 
     Attributes:
         connections: those that are open.
 
     Raises:
-        ConfigError: the password file can't be used.
+        ConfigError: a file of passwords or tokens can't be used.
     """
 
     def __init__(
@@ -52,16 +61,22 @@ class HttpListener:
         bounds: Mapping[str, float],
         taught: Callable[[Label], float],
         health: Health,
+        administration: Callable[[], Administration],
     ) -> None:
         self.connections = Connections(shared.clock)
         self._options = options
         self._shared = shared
         self._sockets = sockets
-        self._access = Access(options, shared)
+        self._guard = _guard(options, shared, administration)
         count = self.connections.connections.__len__
-        rspamd = Rspamd(shared, self._access, bounds, taught, count)
+        rspamd = Rspamd(shared, Access(self._guard.passwords, shared), bounds, taught, count)
+        routes = [
+            *rspamd.routes(),
+            *HealthRoutes(health).routes(),
+            *SessionRoutes(self._guard).routes(),
+        ]
         self._config = Config(
-            application([*rspamd.routes(), *HealthRoutes(health).routes()], shared),
+            application(routes, shared),
             http=HttpProtocol,
             ws="none",
             lifespan="off",
@@ -104,15 +119,34 @@ class HttpListener:
             connection.transport.close()
 
     def reload(self) -> None:
-        """Read the password file again.
+        """Read the files of passwords and tokens again.
 
         Raises:
-            ConfigError: it can't be used; the old password stays.
+            ConfigError: one can't be used; the old ones stay.
         """
-        self._access.reload()
+        self._guard.reload()
 
     def _at_port(self) -> HttpProtocol:
         return HttpProtocol(self._config, self.connections, self._shared)
 
     def _at_socket(self) -> HttpProtocol:
         return HttpProtocol(self._config, self.connections, self._shared, unix=True)
+
+
+def _guard(
+    options: WebOptions, shared: Shared, administration: Callable[[], Administration]
+) -> Guard:
+    """Return who decides what clients may see and change."""
+    own = os.urandom(32)
+
+    def secret() -> bytes:
+        try:
+            return administration().secret
+        except StorageUnavailable:
+            return own  # forms that were sent by then are refused once, later
+
+    ages = SessionAges(
+        idle=timedelta(hours=options.idle_hours), most=timedelta(hours=options.session_hours)
+    )
+    logins = Logins(lambda: administration().sessions, shared.clock, os.urandom, ages)
+    return Guard(options, shared, logins, secret)

@@ -5,6 +5,7 @@ from datetime import datetime
 from sqlalchemy import delete, select, update
 
 from spamd.admin.ports import StoredSession
+from spamd.admin.roles import Role
 from spamd.storage.engine import Database, put
 from spamd.storage.tables import session
 from spamd.storage.times import from_number, to_number
@@ -19,7 +20,7 @@ class SqlSessions:
     async def open(self, one: StoredSession, *, ended: datetime, idle: datetime) -> None:
         row = {
             "digest": one.digest,
-            "role": one.role,
+            "role": one.role.value,
             "name": one.name,
             "created": to_number(one.created),
             "seen": to_number(one.seen),
@@ -37,7 +38,7 @@ class SqlSessions:
             return None
         return StoredSession(
             digest=row.digest,
-            role=row.role,
+            role=Role(row.role),
             name=row.name,
             created=from_number(row.created),
             seen=from_number(row.seen),

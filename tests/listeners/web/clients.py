@@ -6,13 +6,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from spamd.admin.administration import Administration
 from spamd.listeners.web.options import WebOptions
 from spamd.listeners.web.server import HttpListener
 from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
 from spamd.ports import Clock, Health, Inspector
 from spamd.relay.options import RelayOptions
-from tests.fakes import FakeClock, FakeHealth, FakeInspector, FakeObserver, FakeTeacher
+from tests.fakes import (
+    FakeClock,
+    FakeHealth,
+    FakeInspector,
+    FakeObserver,
+    FakeSessions,
+    FakeTeacher,
+)
 from tests.listeners import clients
 
 MAIL = b"From: a@x.test\r\nMessage-ID: <1@x.test>\r\nSubject: hello\r\n\r\nbody\r\n"
@@ -49,6 +57,11 @@ class Running(clients.Running):
         (answer,) = answers(await self.ask(request(path, None, fields, method="GET")))
         return answer
 
+    async def delete(self, path: str, fields: Iterable[str] = ()) -> Answer:
+        """Send a request to remove something and return its answer."""
+        (answer,) = answers(await self.ask(request(path, b"", fields, method="DELETE")))
+        return answer
+
     async def post(self, path: str, body: bytes = MAIL, fields: Iterable[str] = ()) -> Answer:
         """Send a request with a body and return its answer."""
         (answer,) = answers(await self.ask(request(path, body, fields)))
@@ -63,6 +76,8 @@ async def running(
     clock: Clock | None = None,
     teacher: FakeTeacher | None = None,
     health: Health | None = None,
+    web: Mapping[str, Any] | None = None,
+    administration: Administration | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a listener."""
@@ -72,15 +87,17 @@ async def running(
     shared = Shared.of(
         RelayOptions(**options), inspector or fake, teacher, observer, clock or FakeClock()
     )
-    web = WebOptions(listen=(address,), password_file=password_file)
-    (sockets,) = open_sockets(web.listeners, 1)
+    section = WebOptions(listen=(address,), **{"password_file": password_file, **(web or {})})
+    (sockets,) = open_sockets(section.listeners, 1)
+    opened = administration or Administration(secret=b"secret", sessions=FakeSessions())
     listener = HttpListener(
-        web,
+        section,
         shared,
         sockets,
         bounds=BOUNDS,
         taught=lambda _: 7,
         health=health or FakeHealth(),
+        administration=lambda: opened,
     )
     await listener.start()
     try:
@@ -106,7 +123,9 @@ def request(
     last: bool = True,
 ) -> bytes:
     """Return a request; the last one of a connection says so."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: filter.test", *fields]
+    fields = list(fields)
+    host = [] if any(field.startswith("Host:") for field in fields) else ["Host: filter.test"]
+    lines = [f"{method} {path} HTTP/1.1", *host, *fields]
     if body is not None:
         lines.append(f"Content-Length: {len(body)}")
     if last:
@@ -132,8 +151,9 @@ def answers(raw: bytes) -> list[Answer]:
         if status == "100":
             raw = rest
             continue
-        fields = dict(line.lower().split(": ", 1) for line in lines)
-        length = int(fields["content-length"])
+        pairs = (line.split(": ", 1) for line in lines)
+        fields = {name.lower(): value for name, value in pairs}
+        length = int(fields.get("content-length", "0"))
         assert len(rest) >= length, raw
         found.append(Answer(status=int(status), phrase=phrase, fields=fields, body=rest[:length]))
         raw = rest[length:]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from spamd.errors import ConfigError, StorageUnavailable
-from spamd.listeners.web.access import TRIES, WINDOW_S
-from spamd.listeners.web.passwords import PasswordHash
+from spamd.listeners.web.access.passwords import PasswordHash
+from spamd.listeners.web.access.tries import TRIES, WINDOW_S
 from spamd.ports import Taught
 from spamd.sample import Label
 from tests.fakes import FakeClock, FakeTeacher

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spamd.listeners.web.passwords import PasswordHash
+from spamd.listeners.web.access.passwords import PasswordHash
 
 SALT = b"0123456789abcdef"
 

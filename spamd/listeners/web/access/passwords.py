@@ -8,10 +8,12 @@ It is the form that Passlib and the PHC contest gave scrypt (RFC 7914); `spamd p
 import hashlib
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hmac import compare_digest
 from pathlib import Path
 
+from spamd.admin.roles import Role
 from spamd.errors import ConfigError
 from spamd.files import first_line
 from spamd.listeners.web.options import WebOptions
@@ -86,21 +88,27 @@ class PasswordHash:
         )
 
 
-def password_of(options: WebOptions) -> PasswordHash | None:
-    """Return what is kept of the password, None where there is none.
+def passwords_of(options: WebOptions) -> Mapping[Role, PasswordHash]:
+    """Return what is kept of the passwords, by whose they are.
 
     Raises:
-        ConfigError: the file can't be used.
+        ConfigError: a file can't be used.
     """
-    if not options.password_file:
-        return None
+    files = (
+        (Role.TEACHER, "password_file", options.password_file),
+        (Role.READER, "reader_password_file", options.reader_password_file),
+    )
+    return {role: _of_file(key, path) for role, key, path in files if path}
+
+
+def _of_file(key: str, path: str) -> PasswordHash:
     try:
-        return PasswordHash.from_file(Path(options.password_file))
+        return PasswordHash.from_file(Path(path))
     except ValueError as error:
         text = reason(error) if isinstance(error, UnicodeError) else str(error)
     except OSError as error:
         text = reason(error)
-    raise ConfigError(f"web.password_file: {options.password_file}: {text}")
+    raise ConfigError(f"web.{key}: {path}: {text}")
 
 
 def _text(data: bytes) -> str:

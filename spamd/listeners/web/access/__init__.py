@@ -1,0 +1,1 @@
+"""Who may see and change what over HTTP: passwords, sessions, tokens, proxies."""

@@ -1,0 +1,1 @@
+"""The API of spamd under /api: JSON, described by /api/openapi.json."""
