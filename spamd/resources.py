@@ -232,6 +232,7 @@ def watcher_context(
         extract=extract(settings),
         clock=WallClock(),
         observer=observer,
+        lists=list_book(settings, store),
         correspondents=store.known_addresses if settings.remembers_addresses else None,
         user_of=user_of(settings),
     )

@@ -44,6 +44,13 @@ EXCLUDED_FOLDERS = (
 """Folders whose mail says nothing about ham: thrown away, unfinished, or written by the user."""
 
 
+ALLOW_FOLDERS = ("Allow", "Allowed", "Allow list", "Allowlist", "Whitelist")
+"""Names of the folder for mail of senders that its owner lets in."""
+
+DENY_FOLDERS = ("Deny", "Denied", "Block", "Blocked", "Block list", "Blocklist", "Blacklist")
+"""Names of the folder for mail of senders that its owner keeps out."""
+
+
 class Tls(StrEnum):
     """How a connection to an IMAP server is protected."""
 
@@ -161,6 +168,10 @@ class FeedbackOptions:
     excluded_folders    folders that never teach ham, found as above
     sent_folders        folders of the mail that people wrote, found as above: whom they write to is
                         known to them (section "known")
+    allow_folders       folders, by name, that let in the sender of a mail which their owner moves
+                        there, for this user and with proof only (docs/lists.md); empty: none does
+    deny_folders        folders that keep the sender out
+    list_days           days after which such an entry ends; 0: it stays
     kept_days           days after which a mail that its owner has read and left in the inbox may
                         be taught as ham: who finds a mail wrong mostly says so while he reads it,
                         and a weekend lies between; less than database.scans_days; 0: never
@@ -215,6 +226,9 @@ class FeedbackOptions:
     junk_children: bool = True
     excluded_folders: tuple[str, ...] = EXCLUDED_FOLDERS
     sent_folders: tuple[str, ...] = SENT_FOLDERS
+    allow_folders: tuple[str, ...] = ALLOW_FOLDERS
+    deny_folders: tuple[str, ...] = DENY_FOLDERS
+    list_days: int = 0
     kept_days: float = 3.0
     kept_sure: float = _KEPT.kept_sure
     kept_doubt: float = _KEPT.kept_doubt
@@ -253,13 +267,9 @@ class FeedbackOptions:
         if self.idle_s >= 29 * 60:
             # RFC 2177 §3: re-issue IDLE at least every 29 minutes.
             raise ValueError('"idle_s" must stay below 1740 (29 minutes)')
-        if not 0 <= self.kept_days <= 36_500:
-            raise ValueError('"kept_days" must lie between 0 and 36500 days')
+        self._check_days()
         if self.retry_most_s < self.retry_first_s:
             raise ValueError('"retry_most_s" is below "retry_first_s"')
-        for name in ("held_days", "seen_days", "parked_days", "kept_window_days"):
-            if not 1 <= getattr(self, name) <= 36_500:
-                raise ValueError(f'"{name}" must lie between 1 and 36500 days')
         for name in ("attempts", "chunk", "max_folders", "max_message_bytes", "report_mails"):
             if getattr(self, name) < 1:
                 raise ValueError(f'"{name}" must be at least 1')
@@ -275,6 +285,14 @@ class FeedbackOptions:
         """
         return KeptOptions(**{each.name: getattr(self, each.name) for each in fields(KeptOptions)})
 
+    def _check_days(self) -> None:
+        for name in ("kept_days", "list_days"):
+            if not 0 <= getattr(self, name) <= 36_500:
+                raise ValueError(f'"{name}" must lie between 0 and 36500 days')
+        for name in ("held_days", "seen_days", "parked_days", "kept_window_days"):
+            if not 1 <= getattr(self, name) <= 36_500:
+                raise ValueError(f'"{name}" must lie between 1 and 36500 days')
+
     def _check_lists(self) -> None:
         keys = [account.key for account in self.accounts]
         for key in keys:
@@ -285,3 +303,8 @@ class FeedbackOptions:
         }
         if both:
             raise ValueError(f"{min(both)} can't report both spam and ham")
+        both = {a.casefold() for a in self.allow_folders} & {
+            a.casefold() for a in self.deny_folders
+        }
+        if both:
+            raise ValueError(f"a folder {min(both)!r} can't both let in and keep out")

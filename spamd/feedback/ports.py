@@ -11,6 +11,8 @@ from typing import Protocol
 
 from spamd.bayes.decision import Verdict
 from spamd.bayes.selection import Standing
+from spamd.lists.entry import Effect, Entry
+from spamd.message.authentication.sender import Sender
 from spamd.message.features import Features
 from spamd.ports import Observer
 from spamd.sample import Label
@@ -266,6 +268,20 @@ class Correspondents(Protocol):
 
     async def wrote(self, user: str, mails: Sequence[Written]) -> None:
         """Note to whom a user has written; the same mail once more changes nothing."""
+        ...
+
+
+class SenderLists(Protocol):
+    """The lists of whom people let in and keep out."""
+
+    async def add_sender(
+        self, effect: Effect, sender: Sender, *, owner: str, expires: datetime | None = None
+    ) -> Entry | None:
+        """Add the one sender of a mail that a person has put into a folder; None if it has none."""
+        ...
+
+    async def take_back(self, effect: Effect, sender: Sender, *, owner: str) -> bool:
+        """Remove the entry that a folder has made; return whether there was one."""
         ...
 
 

@@ -12,6 +12,9 @@ from spamd.lists.entry import Effect, Entry, EntryError, Kind, checked, named
 from spamd.message.authentication.proof import AuthOptions
 from spamd.message.authentication.sender import Sender
 
+FOLDER = "folder"
+"""The source of entries that were made by moving a mail."""
+
 
 class EntryStore(Protocol):
     """Where entries are kept."""
@@ -77,17 +80,38 @@ class ListBook:
         )
         return await self._store.put(checked(entry, self._options))
 
-    async def add_sender(self, effect: Effect, sender: Sender, *, owner: str) -> Entry | None:
-        """Add the sender of a mail that a person has put into a folder; None if it has no one.
+    async def add_sender(
+        self, effect: Effect, sender: Sender, *, owner: str, expires: datetime | None = None
+    ) -> Entry | None:
+        """Add the one sender of a mail that a person has put into a folder; None if it has none.
 
-        Only ever an address, and never without proof.
+        Only ever an address, and never without proof. An entry that is there already stays.
 
         Raises:
             StorageUnavailable: it is not kept.
         """
         if not sender.address:
             return None
-        return await self.add(effect, sender.address, owner=owner, source="folder")
+        there = await self._of(sender, owner)
+        if there is not None and there.effect is effect and there.source != FOLDER:
+            return there
+        return await self.add(effect, sender.address, owner=owner, expires=expires, source=FOLDER)
+
+    async def take_back(self, effect: Effect, sender: Sender, *, owner: str) -> bool:
+        """Remove the entry that a folder has made for a sender; return whether there was one.
+
+        Raises:
+            StorageUnavailable: nothing has changed.
+        """
+        there = await self._of(sender, owner) if sender.address else None
+        if there is None or there.effect is not effect or there.source != FOLDER:
+            return False
+        return await self._store.remove(owner, there.kind, there.value, effect)
+
+    async def _of(self, sender: Sender, owner: str) -> Entry | None:
+        key = (owner, Kind.ADDRESS, sender.address)
+        found = await self._store.all(owner)
+        return next((entry for entry in found if entry.key == key), None)
 
     async def remove(self, effect: Effect, text: str, *, owner: str = "") -> bool:
         """Remove the entry for what a text names; return whether there was one.

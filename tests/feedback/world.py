@@ -22,7 +22,7 @@ from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.mailbox import Mailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.feedback.ports import Correspondents
+from spamd.feedback.ports import Correspondents, SenderLists
 from spamd.feedback.run_summary import RunSummary
 from spamd.feedback.teacher import Teacher
 from spamd.feedback.watching.context import WatcherContext
@@ -232,6 +232,7 @@ async def bench_at(
     make: MakeMailbox = imap_mailbox,
     reachable: bool = True,
     correspondents: Correspondents | None = None,
+    lists: SenderLists | None = None,
 ) -> AsyncIterator[Bench]:
     """Open an account, with nothing in it looked at yet.
 
@@ -261,6 +262,7 @@ async def bench_at(
         clock=clock,
         observer=observer,
         correspondents=correspondents,
+        lists=lists,
     )
     states = AccountStates(FakeAccounts(), clock, observer)
     watcher = Watcher(mailbox, context, options, source="imap", states=states)
@@ -306,6 +308,7 @@ async def world_at(
     clock: Clock | None = None,
     make: MakeMailbox = imap_mailbox,
     correspondents: Correspondents | None = None,
+    lists: SenderLists | None = None,
 ) -> AsyncIterator[World]:
     """Open an account on a real server; its owner uses the real port, we may use another."""
     with _session(server, user) as session:
@@ -318,6 +321,7 @@ async def world_at(
             clock=clock,
             make=make,
             correspondents=correspondents,
+            lists=lists,
         ) as bench:
             yield World(
                 mailbox=bench.mailbox,

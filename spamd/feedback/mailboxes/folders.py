@@ -21,6 +21,7 @@ from spamd.feedback.options import (
     AccountOptions,
     FeedbackOptions,
 )
+from spamd.lists.entry import Effect
 
 VIEWS = {"\\all", "\\flagged", "\\important"}
 """RFC 6154 §2, 8457: views of mail that lies elsewhere. Not all that are views say so."""
@@ -57,8 +58,12 @@ def watched(
     listed: Sequence[Listed], account: AccountOptions, options: FeedbackOptions
 ) -> list[Folder]:
     """Return the folders to watch with their places: Junk first, then the inbox, then the rest."""
-    chosen, archive = _plain_names(account.folders), _plain_names(ARCHIVE_FOLDERS)
     places = _places(listed, account, options)
+    chosen, archive = _plain_names(account.folders), _plain_names(ARCHIVE_FOLDERS)
+    lists = {
+        folder.raw: _list(folder, options) if place is Place.OTHER else None
+        for folder, place in places
+    }
     trash = _trash_names(account, options)
     known = any(place is None and _is(folder, "\\trash", trash) for folder, place in places)
     found = [
@@ -68,13 +73,20 @@ def watched(
             place=place,
             kept=known
             or place is not Place.OTHER
+            or lists[folder.raw] is not None
             or _plain(folder.name) in chosen
             or _is(folder, "\\archive", archive),
+            list=lists[folder.raw],
         )
         for folder, place in places
         if place is not None
         and not folder.attributes & UNREADABLE
-        and (place is not Place.OTHER or not chosen or _plain(folder.name) in chosen)
+        and (
+            place is not Place.OTHER
+            or not chosen
+            or _plain(folder.name) in chosen
+            or lists[folder.raw] is not None
+        )
     ]
     order = [Place.JUNK, Place.INBOX, Place.OTHER]
     return sorted(found, key=lambda folder: (order.index(folder.place), folder.name))
@@ -124,6 +136,14 @@ def bootstrap_folders(
             kept = Role.MAIL
         found.append((Folder(name=folder.name, raw=folder.raw, place=place or Place.OTHER), kept))
     return found
+
+
+def _list(folder: Listed, options: FeedbackOptions) -> Effect | None:
+    """Return what a mail that is moved to an ordinary folder says of its sender, by its name."""
+    name = _plain(_last(folder))
+    if name in _plain_names(options.allow_folders):
+        return Effect.ALLOW
+    return Effect.DENY if name in _plain_names(options.deny_folders) else None
 
 
 def _is(folder: Listed, use: str, plain: frozenset[str]) -> bool:

@@ -20,6 +20,7 @@ from imapclient.imap_utf7 import decode as decode_utf7
 
 from spamd.errors import AccountError
 from spamd.feedback.ports import Cursor
+from spamd.lists.entry import Effect
 from spamd.wording import reason
 
 
@@ -73,12 +74,14 @@ class Folder:
     raw    as the server calls it (IMAP: modified UTF-7), for commands
     place  INBOX, JUNK or OTHER
     kept   it is known not to be the Trash: people keep what they put here
+    list   what its owner says of the sender of a mail that he moves here, None: nothing
     """
 
     name: str
     raw: str
     place: Place
     kept: bool = True
+    list: Effect | None = None
 
 
 class Role(StrEnum):

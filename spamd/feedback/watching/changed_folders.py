@@ -9,6 +9,7 @@ the last poll. What lies in a folder that could not be read is never new.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from spamd.feedback.mailboxes.folders import MOST_LISTED
 from spamd.feedback.mailboxes.mailbox import Folder, FolderChanges, FolderError, Mailbox, Place
 from spamd.feedback.ports import Cursor
 from spamd.feedback.run_summary import RunSummary
@@ -18,20 +19,45 @@ from spamd.feedback.watching.poll_state import PollState
 NEVER = 2**62
 """As `Cursor.baseline`: all that lies in the folder may have lain there before."""
 
+ORDER = (Place.INBOX, Place.OTHER, Place.JUNK)
+"""In this order folders are read: a mail that Junk does not hold yet when it was seen elsewhere was
+not put into both at once."""
+
 UNREAD = -1
 """As `Cursor.validity`: the folder could not be read."""
 
 
 class ChangedFolders:
-    """Looks at the folders of one account."""
+    """Looks at the folders of one account, at so many of them at most."""
 
-    def __init__(self, mailbox: Mailbox, context: WatcherContext) -> None:
+    def __init__(self, mailbox: Mailbox, context: WatcherContext, most: int) -> None:
         self._mailbox = mailbox
+        self._most = most
+        self._left_out = False
         self._mailboxes = context.mailboxes
         self._clock = context.clock
         self._observer = context.observer
         self._told: dict[str, str] = {}
         self.polled = False
+
+    def first(self, folders: Sequence[Folder]) -> Sequence[Folder]:
+        """Return as many folders as may be watched, Junk last; those left out are told once."""
+        most = self._most
+        folders = sorted(folders, key=lambda one: ORDER.index(one.place))
+        if len(folders) > most and not self._left_out:
+            number = f"{len(folders):,}" + " or more" * (len(folders) >= MOST_LISTED)
+            error = FolderError(
+                f"{number} folders, of which {most:,} are watched; name those that matter in"
+                " folders of the account, or raise feedback.max_folders"
+            )
+            self._observer.failed("folders.left", error, account=self._mailbox.key)
+        self._left_out = len(folders) > most
+        if not self._left_out:
+            return folders
+        first = [folder for folder in folders if folder.place is not Place.OTHER]
+        others = [folder for folder in folders if folder.place is Place.OTHER]
+        kept = {folder.raw for folder in [*first, *others][:most]}
+        return [folder for folder in folders if folder.raw in kept]
 
     async def find(self, state: PollState, summary: RunSummary) -> None:
         """Find out what is new in which folder; cursors of old mail are written at once."""

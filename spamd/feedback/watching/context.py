@@ -12,6 +12,7 @@ from spamd.feedback.ports import (
     History,
     KeptMessages,
     Mailboxes,
+    SenderLists,
 )
 from spamd.feedback.teacher import Extract, Teacher
 from spamd.ports import Clock
@@ -29,6 +30,7 @@ class WatcherContext:
     choice     which of it is taught
     history    what we said about mail, and what it was taught as
     correspondents  who remembers to whom people write; None: nobody does
+    lists      whom people let in and keep out; None: no folder changes that
     user_of    returns the user whom an account's name means
     """
 
@@ -41,6 +43,7 @@ class WatcherContext:
     clock: Clock
     observer: FeedbackObserver
     correspondents: Correspondents | None = None
+    lists: SenderLists | None = None
     user_of: Callable[[str], str] = str
     tls: TlsContexts = field(default_factory=TlsContexts)
     maildir_threads: BlockingThreads = field(

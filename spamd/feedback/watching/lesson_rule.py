@@ -73,6 +73,7 @@ class MoveFacts:
     same     it is known to be the very mail that lay there
     hasty    it had lain there for a shorter time than a person takes
     kept     the folder it is in is known not to be the Trash
+    denies   the folder it is in keeps senders out: whom one does not want may write what others do
     """
 
     place: Place
@@ -86,6 +87,7 @@ class MoveFacts:
     same: bool = True
     hasty: bool = False
     kept: bool = True
+    denies: bool = False
 
 
 def lesson(facts: MoveFacts) -> Label | Why:
@@ -114,11 +116,26 @@ def _by_mark(facts: MoveFacts) -> Label | None:
     return facts.mark
 
 
+def is_moved(facts: MoveFacts) -> bool:
+    """Tell whether a person moved a mail from one folder to another, whatever that teaches."""
+    return (
+        facts.event is Event.ARRIVED
+        and facts.was in tuple(Place)
+        and facts.came == facts.place
+        and not facts.stays
+        and facts.same
+        and facts.kept
+        and not facts.hasty
+    )
+
+
 def _by_move(facts: MoveFacts) -> Label | None:
     """Return what a move would mean, if it is one.
 
     What is rescued from Junk is ham even if we said so: a rule had put it there.
     """
+    if facts.denies:
+        return None
     if facts.place is Place.JUNK:
         told = is_told(Label.SPAM, facts.verdict, facts.label)
         return Label.SPAM if facts.was & ELSEWHERE and not told else None
@@ -132,7 +149,8 @@ def _by_move(facts: MoveFacts) -> Label | None:
 def _is_filed(facts: MoveFacts) -> bool:
     """Return whether a mail that we let pass went from the inbox to another folder."""
     passed = facts.verdict in {Verdict.HAM, Verdict.UNSURE} and facts.label is None
-    return passed and facts.place is Place.OTHER and bool(facts.was & Place.INBOX)
+    filed = facts.place is Place.OTHER and not facts.denies
+    return passed and filed and bool(facts.was & Place.INBOX)
 
 
 def _doubt(facts: MoveFacts) -> Why | None:

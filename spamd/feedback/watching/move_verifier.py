@@ -21,8 +21,17 @@ from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import Known, Sighting
 from spamd.feedback.teacher import Candidate
 from spamd.feedback.watching.context import WatcherContext
-from spamd.feedback.watching.lesson_rule import NOWHERE, Event, MoveFacts, Why, is_told, lesson
+from spamd.feedback.watching.lesson_rule import (
+    NOWHERE,
+    Event,
+    MoveFacts,
+    Why,
+    is_moved,
+    is_told,
+    lesson,
+)
 from spamd.feedback.watching.poll_state import ChangedMessage, PollState, PossibleLesson, mark
+from spamd.lists.entry import Effect
 from spamd.sample import Label
 
 VIEW_SAMPLE = 200
@@ -130,6 +139,17 @@ class MoveVerifier:
             else found
         )
 
+    async def is_moved(
+        self, one: PossibleLesson, state: PollState, views: Mapping[str, int], known: Known | None
+    ) -> bool:
+        """Tell whether a person moved a mail here from another folder, whatever it teaches."""
+        seen = one.changed
+        if seen.folder.name in views or not is_moved(self._facts(one, state, views, known)):
+            return False
+        if _is_renamed(one, state):
+            return False
+        return not await self._mailbox.in_excluded_folder(seen.folder, seen.message)
+
     async def candidate(
         self, seen: ChangedMessage, label: Label, known: Known | None
     ) -> Candidate | Why:
@@ -188,6 +208,7 @@ class MoveVerifier:
             same=same and here <= len(gone) and not beside,
             hasty=self._is_hasty(gone or one.rows, state, known),
             kept=folder.kept,
+            denies=folder.list is Effect.DENY,
         )
 
     def _is_hasty(self, rows: Sequence[Sighting], state: PollState, known: Known | None) -> bool:

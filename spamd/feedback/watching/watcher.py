@@ -20,7 +20,6 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 
 from spamd.feedback.account_states import AccountStates
-from spamd.feedback.mailboxes.folders import MOST_LISTED
 from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Mailbox, Place, words
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import Cursor, Known, Sighting
@@ -33,15 +32,12 @@ from spamd.feedback.watching.kept_finder import KeptFinder
 from spamd.feedback.watching.kept_teacher import KeptTeacher
 from spamd.feedback.watching.kept_verifier import KeptVerifier
 from spamd.feedback.watching.lesson_rule import Event, Why
+from spamd.feedback.watching.list_folders import ListFolders
 from spamd.feedback.watching.move_verifier import DATE_S, MoveVerifier
 from spamd.feedback.watching.parked_messages import ParkedMessages
 from spamd.feedback.watching.poll_state import ChangedMessage, PollState, PossibleLesson
 from spamd.feedback.watching.summary_reader import Portion, SummaryReader, batches
 from spamd.sample import Label
-
-ORDER = (Place.INBOX, Place.OTHER, Place.JUNK)
-"""In this order folders are read: a mail that Junk does not hold yet when it was seen elsewhere was
-not put into both at once."""
 
 SOON_S = 0.2
 """Pause before a poll that is due already."""
@@ -77,15 +73,15 @@ class Watcher:
         self._states = states
         self._turn = turn or nullcontext()
         self._verifier = MoveVerifier(mailbox, context, options)
-        self._changed_folders = ChangedFolders(mailbox, context)
+        self._changed_folders = ChangedFolders(mailbox, context, options.max_folders)
         kept_verifier = KeptVerifier(mailbox, context, self._verifier)
         self._kept_finder = KeptFinder(mailbox, context, options, kept_verifier)
         self._kept_teacher = KeptTeacher(mailbox, context, kept_verifier)
         self._parked = ParkedMessages(mailbox, context, options, self._verifier, self._teach)
+        self._list_folders = ListFolders(mailbox, context, options, self._verifier)
         self._sent_mail = sent_mail(mailbox, context, options)
         self._wait_in: Folder | None = None
         self.reader = SummaryReader(mailbox, self._parked, options)
-        self._left_out = False
         self._began = self._clock.now()
         self._young: dict[str, float] = {}
         self._again: dict[str, list[ChangedMessage]] = {}
@@ -154,7 +150,7 @@ class Watcher:
         summary = RunSummary()
         self._began = self._clock.now()
         self.reader.whole, self._again = True, {}
-        folders = self._first(await self._mailbox.folders())
+        folders = self._changed_folders.first(await self._mailbox.folders())
         self._wait_in = folders[0] if folders else None
         cursors = await self._cursors()
         await self._parked.retry(folders, cursors, summary)
@@ -180,25 +176,6 @@ class Watcher:
                 learned=summary.learned.total(),
             )
         return summary
-
-    def _first(self, folders: Sequence[Folder]) -> Sequence[Folder]:
-        """Return as many folders as may be watched, Junk last; those left out are told once."""
-        most = self._options.max_folders
-        folders = sorted(folders, key=lambda one: ORDER.index(one.place))
-        if len(folders) > most and not self._left_out:
-            number = f"{len(folders):,}" + " or more" * (len(folders) >= MOST_LISTED)
-            error = FolderError(
-                f"{number} folders, of which {most:,} are watched; name those that matter in"
-                " folders of the account, or raise feedback.max_folders"
-            )
-            self._observer.failed("folders.left", error, account=self._mailbox.key)
-        self._left_out = len(folders) > most
-        if not self._left_out:
-            return folders
-        first = [folder for folder in folders if folder.place is not Place.OTHER]
-        others = [folder for folder in folders if folder.place is Place.OTHER]
-        kept = {folder.raw for folder in [*first, *others][:most]}
-        return [folder for folder in folders if folder.raw in kept]
 
     async def _cursors(self) -> dict[str, Cursor]:
         """Return how far each folder was read.
@@ -282,6 +259,7 @@ class Watcher:
         summary.skipped[Why.NOTHING] += summary.examined - summary.counted() - len(candidates)
         if candidates:
             summary.add(await self._teach(candidates))
+        await self._list_folders.poll(state, views, known)
 
     async def _teach(self, candidates: Sequence[Candidate]) -> RunSummary:
         return await self._teacher.teach(candidates, self._source, self._mailbox.actor)
