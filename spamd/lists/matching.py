@@ -26,6 +26,9 @@ from ipaddress import ip_address, ip_network
 from spamd.lists.entry import SITE_OWNER, Effect, Entry, Kind
 from spamd.message.authentication.proof import AuthOptions, Proof
 from spamd.message.authentication.sender import address_name, same_organisation
+from spamd.message.unicode import latin
+
+_DIGITS = str.maketrans("01", "ol")
 
 MOST_LABELS = 20
 """Labels of a domain that are looked up, from its end."""
@@ -38,11 +41,13 @@ class Listed:
     entry    the one that decides, None: none does
     refused  those that would let it in, but do not count
     why      what proves the sender, or why nothing does
+    alike    the sender is written to look like the one of the refused entry
     """
 
     entry: Entry | None = None
     refused: tuple[Entry, ...] = ()
     why: str = ""
+    alike: bool = False
 
     @property
     def effect(self) -> str:
@@ -63,7 +68,8 @@ class Listed:
         if self.entry is not None:
             return f"{self.entry.effect} entry {self.entry.number} for {self.entry.kind}"
         if self.refused:
-            return f"allow entry {self.refused[0].number} does not count: sender not proven"
+            reason = "sender only looks like it" if self.alike else "sender not proven"
+            return f"allow entry {self.refused[0].number} does not count: {reason}"
         return ""
 
     def words(self) -> str:
@@ -91,6 +97,7 @@ class Lists:
         self._entries: dict[tuple[str, Kind, str], Entry] = {}
         self._lengths: dict[str, set[tuple[int, int]]] = {}
         self._owners: dict[str, int] = {}
+        self._alike: dict[tuple[str, Kind, str], Entry] = {}
         for entry in entries:
             self.add(entry)
 
@@ -101,6 +108,8 @@ class Lists:
         """Take an entry in; one for the same name goes."""
         self._entries[entry.key] = entry
         self._owners[entry.owner] = self._owners.get(entry.owner, 0) + 1
+        if entry.kind in (Kind.ADDRESS, Kind.DOMAIN):
+            self._alike[entry.owner, entry.kind, _shape(entry.value)] = entry
         if entry.kind is Kind.NETWORK:
             network = ip_network(entry.value)
             lengths = self._lengths.setdefault(entry.owner, set())
@@ -120,7 +129,20 @@ class Lists:
                 if self._counts(entry, proof):
                     return Listed(entry=entry, refused=tuple(refused), why=_why(entry, proof))
                 refused.append(entry)
-        return Listed(refused=tuple(refused), why=proof.words()) if refused else NOT_LISTED
+        if refused:
+            return Listed(refused=tuple(refused), why=proof.words())
+        return self._looks_like(owners, proof)
+
+    def _looks_like(self, owners: Iterable[str], proof: Proof) -> Listed:
+        """Return an entry that lets in whom a sender is written to look like; only to be told."""
+        for owner in dict.fromkeys(owners):
+            for address in proof.sender.addresses if owner in self._owners else ():
+                for kind, name in _names(address):
+                    entry = self._alike.get((owner, kind, _shape(name)))
+                    if entry and entry.effect is Effect.ALLOW and entry.value != name:
+                        why = f"{name} only looks like {entry.value}"
+                        return Listed(refused=(entry,), why=why, alike=True)
+        return NOT_LISTED
 
     def _found(self, owner: str, proof: Proof, recipient: bytes) -> Iterator[Entry]:
         """Yield the entries of an owner that name a mail, the most telling first."""
@@ -168,6 +190,20 @@ def _why(entry: Entry, proof: Proof) -> str:
     if entry.kind is Kind.LIST:
         return f"the list is proven by {', '.join(proof.domains)}"
     return "the client had logged in"
+
+
+def _names(address: str) -> list[tuple[Kind, str]]:
+    """Return what entries may name of a sender: the address, its domain, and those above."""
+    domains = _above(address.rpartition("@")[2])
+    return [(Kind.ADDRESS, address), *((Kind.DOMAIN, each) for each in domains)]
+
+
+@lru_cache(maxsize=4_096)
+def _shape(name: str) -> str:
+    """Return how a name looks at a glance: the same for "shop.example" and "sh0p.example"."""
+    local, _, domain = name.rpartition("@")
+    plain = latin(domain).lower().translate(_DIGITS).replace("rn", "m").replace("vv", "w")
+    return f"{local}@{plain}"
 
 
 def _above(domain: str) -> Iterator[str]:

@@ -233,6 +233,11 @@ def unmasked(word: str) -> str | None:
     return folded
 
 
+def latin(text: str) -> str:
+    """Return text with the Latin letters that others look like."""
+    return text if text.isascii() else text.translate(_LOOK_ALIKE)
+
+
 def leet(mixed: Iterable[str]) -> list[str]:
     """Return the plain reading of the words that are written with digits or signs for letters.
 

@@ -160,7 +160,7 @@ def figures(index: Sequence[LabelledMail], result: EvaluationResult) -> Figures:
         count["after"] += after is not Verdict.HAM
     spam = [place for place, (label, _) in enumerate(letters) if label is Label.SPAM]
     tried = _spam(spam, people, known, log_odds, plain) if known is not None else {}
-    return Figures(**count, **tried)  # type: ignore[arg-type] # all are numbers
+    return Figures(**count, **tried)
 
 
 def _spam(
