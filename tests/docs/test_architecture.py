@@ -1,6 +1,7 @@
 """The code keeps the sizes that docs/architecture.md promises."""
 
 import ast
+import tomllib
 from collections.abc import Iterator
 
 from tests.docs.generated import ROOT, packages
@@ -46,3 +47,11 @@ def test_no_package_has_too_many_modules() -> None:
     modules = {name: len(paths) for name, paths in packages().items() if name != "spamd"}
 
     assert {name: count for name, count in modules.items() if count > PACKAGE_MODULES} == {}
+
+
+def test_every_package_is_shipped() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    shipped = set(project["tool"]["setuptools"]["packages"])
+    assert shipped - {"spamd.migrations", "spamd.migrations.versions"} == {
+        name.replace("/", ".") for name in packages()
+    }

@@ -1,61 +1,72 @@
 """The printed steps of the installation, typed as they stand, in order, by root.
 
-They are typed in a mount, network and process namespace of their own: `/etc`, `/opt`, `/var` and
+They are typed in namespaces of their own with a systemd of their own: `/etc`, `/opt`, `/var` and
 `/usr/local` are overlays over this machine's, so that nothing of it is changed. Lent are the
-packages that pip would fetch (no network here), and `systemctl`, which does what systemd does with
-the printed unit as far as that needs no systemd.
+packages that pip would fetch (no network here).
 """
 
 import json
+import re
 import subprocess
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 from tests.docs.blocks import ROOT, block
 from tests.servers.base import require
+from tests.servers.systemd import booted
 
 LENT = ("pyproject.toml", "README.md", "spamd", "migrations", "config", ".ci")
 """What a checkout holds that an installation needs."""
 
+pytestmark = pytest.mark.timeout(600)
+
 STEPS = block("docs/operations.md", "apt-get install")
 SETTINGS = block("docs/operations.md", '[relay]\nlisten = ["127.0.0.1:8025"]')
 LOOK = block("docs/operations.md", "spamd config check")
-UNIT = block("docs/operations.md", "[Unit]")
-START = block("docs/operations.md", "systemctl daemon-reload")
+START = block("docs/operations.md", "install -m 0644 config/systemd")
+
+PORT = block("docs/operations.md", "[Service]\nAmbientCapabilities")
+MAILDIRS = block("docs/operations.md", "[Service]\nReadWritePaths=/srv/mail")
+OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
+UNIT = ROOT / "config/systemd/spamd-relay.service"
+
+BIND = f"{1 << 10:016x}"
+"""CAP_NET_BIND_SERVICE and nothing else, as the kernel writes it."""
+
+TIMES = "[Service]\nWatchdogSec=20\nTimeoutStopSec=5\n"
+"""So that a test need not wait for as long; on a busy machine all takes its time."""
+
+LIMITED = """\
+[relay]
+listen = ["127.0.0.1:25"]
+workers = 2
+
+[next_hop]
+url = "maildir:///srv/mail"
+
+[spamc]
+listen = ["unix:/run/spamd/spamc"]
+
+[web]
+listen = ["127.0.0.1:11333", "unix:/run/spamd/web"]
+
+[database]
+url = "sqlite:////var/lib/spamd/spamd.db"
+"""
 
 DEBIANS_SPAMD = "#!/bin/sh\necho SpamAssassin >&2\nexit 1\n"
 """What stands at /usr/sbin/spamd where Debian's package of that name is installed."""
 
-SYSTEMCTL = r"""#!/bin/sh
-# Starts a unit as systemd does: its user, folder, environment and command, read from its file.
-set -eu
-unit=/etc/systemd/system/$(basename "${3:-spamd-relay}" .service).service
-value() { sed -n "s/^$1=//p" "$unit"; }
-case "$1" in
-  daemon-reload) test -f "$unit" ;;
-  enable)
-    test "$2" = --now
-    cd "$(value WorkingDirectory)"
-    unshare --mount /bin/sh -c '
-      for folder in / /etc /opt /usr/local /usr/sbin /root; do
-        mount -o remount,bind,ro $folder # ProtectSystem=strict
-      done
-      mount -t tmpfs -o mode=1777 none /tmp # PrivateTmp
-      user=$1; shift
-      exec setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs \
-        env -i PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 "$@"
-    ' sh "$(value User)" $(value ExecStart) >/tmp/log 2>&1 &
-    echo $! >/tmp/pid
-    for _ in $(seq 600); do
-      if grep -q worker.started /tmp/log; then exit 0; fi
-      kill -0 "$(cat /tmp/pid)" || { cat /tmp/log >&2; exit 1; }
-      sleep 0.1
-    done
-    exit 1
-    ;;
-  *) exit 2 ;;
-esac
+OUTPUT = """\
+[Service]
+StandardOutput=append:/var/log/spamd
+StandardError=inherit
 """
+"""There is no journal here to keep the log."""
+
+DROP_INS = "/etc/systemd/system/spamd-relay.service.d"
 
 FOLDERS = ("etc", "opt", "var", "usr/local", "usr/sbin", "root")
 
@@ -107,42 +118,98 @@ def typed(script: str) -> str:
     return done.stdout
 
 
-def test_j12_the_printed_steps_of_the_installation_work_as_typed(tmp_path: Path) -> None:
-    require("netns")
-    require("python3-venv")
+def install() -> list[str]:
+    """Return the printed steps that put spamd into /opt/spamd, and settings beside them."""
     first, second, third, *others = STEPS.splitlines()
     assert (second, third.split()[0]) == ("python3 -m venv /opt/spamd", "/opt/spamd/bin/pip")
-    said = typed(
+    return [
+        checkout(), written("/usr/sbin/spamd", DEBIANS_SPAMD), "chmod 755 /usr/sbin/spamd",
+        first, second, lent(), third, "unset PYTHONPATH", *others,
+        f"mkdir {DROP_INS}", written(f"{DROP_INS}/output.conf", OUTPUT),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Return what the printed steps say, and what is found within the limits of the unit."""
+    require("systemd")
+    require("python3-venv")
+    guest = Path(__file__).with_name("unit_guest.py")
+    said = booted(
+        room(tmp_path_factory.mktemp("room"), "srv"),
         "\n".join(
             [
-                room(tmp_path),
-                checkout(),
-                written("/usr/sbin/spamd", DEBIANS_SPAMD) + "\nchmod 755 /usr/sbin/spamd",
-                written("/usr/local/sbin/systemctl", SYSTEMCTL),
-                "chmod 755 /usr/local/sbin/systemctl",
-                first, second, lent(), third, "unset PYTHONPATH", *others,
+                *install(),
                 written("/etc/spamd/spamd.toml", SETTINGS),
                 LOOK,
-                written("/etc/systemd/system/spamd-relay.service", UNIT),
-                "cd /etc/systemd/system",
-                "systemd-analyze verify ./spamd-relay.service 2>&1 | tee /tmp/unit",
-                "! grep spamd-relay /tmp/unit",
                 START,
                 "echo BEGIN",
                 "spamd status --json",
-                "grep worker.started /tmp/log",
+                "grep worker.started /var/log/spamd",
                 "ss --listening --tcp --numeric --no-header | awk '{print $4}'",
                 "stat --format='%U %a' /var/lib/spamd/spamd.db",
-                "kill $(cat /tmp/pid); tail --pid=$(cat /tmp/pid) --follow /dev/null",
-                "grep worker.stopped /tmp/log",
+                "systemctl stop spamd-relay",
+                "systemctl show --property=Result spamd-relay",
+                "grep worker.stopped /var/log/spamd",
+                "install -d -o spamd -g mail -m 0770 /srv/mail",
+                written(f"{DROP_INS}/port.conf", PORT),
+                written(f"{DROP_INS}/maildirs.conf", MAILDIRS),
+                written(f"{DROP_INS}/times.conf", TIMES),
+                written("/etc/spamd/spamd.toml", LIMITED),
+                "rm /var/log/spamd",
+                "systemctl daemon-reload",
+                "systemctl start spamd-relay",
+                f"echo LIMITS; /usr/bin/python3 {guest}",
+                "spamd status --json",
+                "systemctl stop spamd-relay",
+                "cat /var/log/spamd",
             ]
-        )
-    )  # fmt: skip
-    assert "/etc/spamd/spamd.toml: 4 settings, no fault\n" in said
-    assert "# settings file: /etc/spamd/spamd.toml\n" in said
-    assert "settings     /etc/spamd/spamd.toml\n" in said
-    status, started, *doors, owner, _ = said.partition("BEGIN\n")[2].splitlines()
+        ),
+    )
+    steps, _, limits = said.partition("LIMITS\n")
+    return steps, limits
+
+
+def test_j12_the_printed_steps_of_the_installation_work_as_typed(said: tuple[str, str]) -> None:
+    steps, _ = said
+    assert "/etc/spamd/spamd.toml: 4 settings, no fault\n" in steps
+    assert "# settings file: /etc/spamd/spamd.toml\n" in steps
+    assert "settings     /etc/spamd/spamd.toml\n" in steps
+    status, started, *doors, owner, result, _ = steps.partition("BEGIN\n")[2].splitlines()
     assert json.loads(status)["settings"] == "/etc/spamd/spamd.toml"
     assert json.loads(started)["settings"] == "/etc/spamd/spamd.toml"
     assert doors == ["127.0.0.1:8025"]
-    assert owner == "spamd 640"
+    assert (owner, result) == ("spamd 640", "Result=success")
+
+
+def test_within_the_limits_of_the_unit_all_works_and_nothing_else(said: tuple[str, str]) -> None:
+    _, limits = said
+    found, status, *log = map(json.loads, limits.splitlines())
+    account = {"CapEff": BIND, "CapBnd": BIND, "NoNewPrivs": "1", "Seccomp": "2"}
+    assert len(found["rights"]) >= 4  # supervisor, two workers, who read the large mail
+    assert all({**each, **account} == each and each["Uid"] != "0" for each in found["rights"])
+    assert found["verdicts"] == ["unsure", "unsure"]
+    assert "DidSet: local" in found["taught"]
+    assert found["ready"] == "ready"
+    assert found["/etc"] == found["/usr"] == "Read-only file system"
+    assert found["reload"] == ["active", "True"]
+    assert found["hung"] == {"NRestarts": "1"}
+    assert found["after all"] == ["unsure"] * 3
+    assert status["corpus"]["spam"] == 1
+    assert [line for line in log if line["level"] in {"warning", "error"}] == []
+
+
+def test_the_unit_has_no_fault_and_hardly_a_right() -> None:
+    require("systemd")
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", UNIT], capture_output=True, text=True, check=False
+    )
+    faults = [line for line in verified.stderr.splitlines() if UNIT.stem in line]
+    assert [line for line in faults if "is not executable" not in line] == []  # /opt/spamd
+    rated = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", UNIT],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert rated.returncode == 0, rated.stdout
+    (level,) = re.findall(r"Overall exposure level for spamd-relay.service: (\S+) ", rated.stdout)
+    assert f"`systemd-analyze security spamd-relay`: {level} of 10" in OPERATIONS

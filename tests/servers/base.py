@@ -92,7 +92,7 @@ def require(name: str) -> None:
     pytest.skip(f"{REQUIREMENT_NEEDS}{name}: {reason}")
 
 
-def missing(name: str) -> str | None:  # noqa: PLR0911 - one for each name
+def missing(name: str) -> str | None:  # noqa: C901, PLR0911 - one for each name
     """Return why `name` can't be used here, or None when it can."""
     match name:
         case "postfix":
@@ -105,6 +105,8 @@ def missing(name: str) -> str | None:  # noqa: PLR0911 - one for each name
             return f"{name} is started as root only" if os.geteuid() else _absent([program])
         case "netns":
             return _no_namespaces()
+        case "systemd":
+            return _no_namespaces() or _absent([Path("/lib/systemd/systemd")])
         case "python3-venv":
             return _no_python()
         case _ if name in _FILES:
