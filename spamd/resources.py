@@ -41,8 +41,10 @@ if TYPE_CHECKING:
         """Whom feedback tells of accounts, and training of lessons."""
 
 
-async def new_store(settings: "Settings") -> "Store":
+async def new_store(settings: "Settings", *, shared: bool = False) -> "Store":
     """Return the store that the settings name, opened; whoever asks closes it.
+
+    `shared`: the token table is shared with other daemons of this machine.
 
     Raises:
         ConfigError: the setting can't be right.
@@ -58,6 +60,7 @@ async def new_store(settings: "Settings") -> "Store":
         clock=WallClock(),
         auth=settings.auth,
         known=settings.known,
+        shared=shared,
     )
 
 

@@ -129,7 +129,7 @@ class StoreOpening:
         try:
             # A file may be brought to another schema first, which takes as long as it takes.
             async with asyncio.timeout(None if path else OPEN_S):
-                store = await new_store(self._settings)
+                store = await new_store(self._settings, shared=True)
         except TimeoutError as error:
             raise StorageUnavailable(f"the database did not answer in {OPEN_S:g} s") from error
         try:

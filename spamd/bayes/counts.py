@@ -21,6 +21,9 @@ from spamd.sample import Label, Sample
 WEIGHT_UNIT = 1 / 65536
 """Logistic weights are integers in units of 2⁻¹⁶, so that a step can be subtracted exactly."""
 
+LAST_ID = np.iinfo(np.int64).max
+"""Stands behind the last id of a table."""
+
 SPAM, HAM, SPAM_OCCURRENCES, HAM_OCCURRENCES, WEIGHT = range(5)
 """The columns of a token's row."""
 
@@ -106,6 +109,55 @@ class TokenCounts:
         return len(self.spam)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableParts:
+    """What a `TokenTable` of n tokens consists of.
+
+    padded   int64[n + 2 widest + 1]: the ids, ascending, then `LAST_ID`
+    cells    int32[n + 1, 5]: the counts, then zeros
+    starts   int32: where each bucket of ids begins (`BucketIndex`)
+    """
+
+    padded: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    starts: NDArray[np.int32]
+
+
+def bucket_numbers(size: int) -> tuple[np.int64, np.int64]:
+    """Return by how much an id is shifted for its bucket, and what is added then."""
+    bits = _bits(size)
+    return np.int64(64 - bits), np.int64(1 << (bits - 1))
+
+
+def _bits(size: int) -> int:
+    return max(1, size.bit_length() - 1)  # between one and two tokens in a bucket
+
+
+class BucketIndex:
+    """Counts the ids in each bucket of a table; ids come in ascending order.
+
+    size   how long the index will be
+    """
+
+    def __init__(self, size: int) -> None:
+        self._shift, self._half = bucket_numbers(size)
+        self.size = (1 << _bits(size)) + 1
+        self._counts = np.zeros(self.size, dtype=np.int32)
+
+    def add(self, ids: NDArray[np.int64]) -> None:
+        """Count ids that follow those before."""
+        if len(ids):
+            buckets = (ids >> self._shift) + self._half
+            first, last = int(buckets[0]), int(buckets[-1])
+            self._counts[first + 1 : last + 2] += np.bincount(buckets - first).astype(np.int32)
+
+    def starts(self) -> tuple[NDArray[np.int32], int]:
+        """Return where each bucket begins, and how many ids are in the fullest one; once."""
+        widest = int(self._counts.max())
+        np.cumsum(self._counts, out=self._counts)
+        return self._counts, widest
+
+
 class TokenTable:
     """Counts by token id, in sorted arrays: 28 bytes a token and about 3 more for the index."""
 
@@ -120,23 +172,39 @@ class TokenTable:
         order = np.argsort(given, kind="stable")
         self._build(given[order], cells[order])
 
+    @classmethod
+    def of_parts(cls, parts: TableParts) -> "TokenTable":
+        """Return a table over arrays that stand ready, without copying; they may be read only."""
+        table = cls.__new__(cls)
+        table.take(parts)
+        return table
+
+    def take(self, parts: TableParts) -> None:
+        """Be a table over these arrays."""
+        size = self._size = len(parts.cells) - 1
+        self._shift, self._half = bucket_numbers(size)
+        self._padded, self._cells, self._starts = parts.padded, parts.cells, parts.starts
+        # A binary search over the widest bucket; probes may run past the end by that much.
+        widest = (len(parts.padded) - size - 1) // 2
+        self._steps = tuple(1 << bit for bit in reversed(range(widest.bit_length())))
+
     def _build(self, ids: NDArray[np.int64], cells: NDArray[np.int32]) -> None:
         size = len(ids)
-        bits = max(1, size.bit_length() - 1)  # between one and two tokens in a bucket
-        self._size = size
-        self._shift = np.int64(64 - bits)
-        self._half = np.int64(1 << (bits - 1))
-        buckets = (ids >> self._shift) + self._half
-        self._starts = np.zeros((1 << bits) + 1, dtype=np.int32)
-        np.cumsum(np.bincount(buckets, minlength=1 << bits), out=self._starts[1:])
-        widest = int(np.diff(self._starts).max())
-        # A binary search over the widest bucket; probes may run past the end by that much.
-        self._steps = tuple(1 << bit for bit in reversed(range(widest.bit_length())))
-        self._padded = np.full(size + 2 * widest + 1, np.iinfo(np.int64).max, dtype=np.int64)
-        self._padded[:size] = ids
+        index = BucketIndex(size)
+        index.add(ids)
+        starts, widest = index.starts()
+        padded = np.full(size + 2 * widest + 1, LAST_ID, dtype=np.int64)
+        padded[:size] = ids
         # One row of zeros more: row −1, the row of a token that is not in the table.
-        self._cells = np.zeros((size + 1, 5), dtype=np.int32)
-        self._cells[:size] = cells
+        rows = np.zeros((size + 1, 5), dtype=np.int32)
+        rows[:size] = cells
+        self.take(TableParts(padded=padded, cells=rows, starts=starts))
+
+    def copied(self) -> "TokenTable":
+        """Return a table that may be changed while this one is read."""
+        return TokenTable.of_parts(
+            TableParts(padded=self._padded, cells=self._cells.copy(), starts=self._starts)
+        )
 
     def __len__(self) -> int:
         return self._size
@@ -184,6 +252,10 @@ class TokenTable:
         keep = np.ones(self._size, dtype=np.bool_)
         keep[rows[rows >= 0]] = False
         self._build(self.ids[keep], self._cells[: self._size][keep])
+
+    def stands(self, ids: NDArray[np.int64]) -> bool:
+        """Return whether these tokens have rows, so that giving them counts moves nothing."""
+        return bool((self.find(ids) >= 0).all())
 
     def add(
         self,

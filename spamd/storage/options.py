@@ -47,8 +47,9 @@ class DatabaseOptions:
     refresh_s           seconds between two queries for the lessons of other processes
     scans_days          days a scan is kept, so that one moved later is taught as it was scored
     changes_hours       hours that a process may be stopped and still catch up without reloading
-    local               folder on this machine for lessons that wait while the database is away;
-                        made when it is needed, for the daemon's user only
+    local               folder on this machine for lessons that wait while the database is away,
+                        and for the counts of a large corpus, which all workers share; made when it
+                        is needed, for the daemon's user only
     waiting_mb          MiB of such lessons, some thousands of them; more are refused
     """
 

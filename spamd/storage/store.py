@@ -15,6 +15,7 @@ from asyncio import wrap_future
 from contextlib import suppress
 from datetime import datetime
 from math import nan
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -38,6 +39,7 @@ from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_mo
 from spamd.storage.engine import Database
 from spamd.storage.kept_messages import SqlKeptMessages
 from spamd.storage.mailboxes import SqlMailboxes
+from spamd.storage.mapped.shared_tables import SharedTables
 from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.outcomes import Outcomes, outcomes
 from spamd.storage.records.records import SqlRecords
@@ -68,6 +70,7 @@ class Store:
         *,
         auth: AuthOptions = NOTHING_TRUSTED,
         known: KnownOptions = DEFAULTS,
+        shared: SharedTables | None = None,
     ) -> None:
         self.database = database
         self.scans = Scans(database, clock)
@@ -83,7 +86,7 @@ class Store:
         self.entries = SqlEntries(database)
         self.known_addresses = SqlKnownAddresses(database, known)
         self._senders = SendersInMemory(auth, known, clock)
-        self._cache = ModelCache(schema, bayes)
+        self._cache = ModelCache(schema, bayes, shared)
         self._clock = clock
         self._newest_at: float | None = None
 
@@ -97,8 +100,11 @@ class Store:
         clock: Clock,
         auth: AuthOptions = NOTHING_TRUSTED,
         known: KnownOptions = DEFAULTS,
+        shared: bool = False,
     ) -> Self:
         """Return the store; a SQLite database is brought to this version's schema first.
+
+        `shared`: the token table is shared with other daemons of this machine.
 
         Raises:
             ConfigError: the setting can't be right, or the schema is another version's.
@@ -111,7 +117,8 @@ class Store:
         except BaseException:
             await database.close()
             raise
-        return cls(database, schema, bayes, clock, auth=auth, known=known)
+        tables = SharedTables(Path(options.local)) if shared else None
+        return cls(database, schema, bayes, clock, auth=auth, known=known, shared=tables)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -38,6 +38,7 @@ from spamd.sample import FactSchema
 from spamd.storage.corpus import token_bulk
 from spamd.storage.corpus.codec import add_gram_changes, decode_floats
 from spamd.storage.corpus.corpus_version import CorpusVersion
+from spamd.storage.mapped.shared_tables import LEAST_TOKENS
 from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.senders.rows import entry_of
 from spamd.storage.times import to_number
@@ -131,8 +132,11 @@ class Lookup:
                     addresses.add(pair)
         return Senders(lists=lists, known=addresses)
 
-    def preload(self) -> Preload:
-        """Begin `load_all` in a thread."""
+    def preload(self) -> Preload | None:
+        """Begin `load_all` in a thread; not of a corpus whose table is shared."""
+        with self._reading() as connection:
+            if _version(connection).totals.vocabulary >= LEAST_TOKENS:
+                return None
         thread = ThreadPoolExecutor(1, "preload")
         future = thread.submit(self.load_all)
         thread.shutdown(wait=False)

@@ -10,6 +10,7 @@ insert, so differences below zero go by UPDATE … FROM.
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,13 +67,21 @@ async def load(connection: AsyncConnection, ids: NDArray[np.int64] | None = None
         condition = is_one_of(ids, connection.dialect.name)
         found, cells = await _rows(connection, condition)
         return TokenTable(found, TokenCounts.of_cells(cells))
-    rows = (await connection.execute(select(func.count()).select_from(token))).scalar_one()
-    pieces = [
-        await _rows(connection, token.c.id.between(start, end))
-        for start, end in token_bulk.slices(rows)
-    ]
-    ids, cells = token_bulk.joined(pieces)
+    read = [piece async for piece in pieces(connection, await number(connection))]
+    ids, cells = token_bulk.joined(read)
     return await asyncio.to_thread(TokenTable, ids, TokenCounts.of_cells(cells))
+
+
+async def number(connection: AsyncConnection) -> int:
+    """Return how many rows there are."""
+    counted = select(func.count()).select_from(token)
+    return int((await connection.execute(counted)).scalar_one())
+
+
+async def pieces(connection: AsyncConnection, rows: int) -> AsyncIterator[token_bulk.Piece]:
+    """Yield all rows, some at a time; the ids of each piece are above those before."""
+    for start, end in token_bulk.slices(rows):
+        yield await _rows(connection, token.c.id.between(start, end))
 
 
 async def _rows(connection: AsyncConnection, condition: ColumnElement[bool]) -> token_bulk.Piece:

@@ -36,8 +36,9 @@ from spamd.storage.corpus.codec import encode_gram_changes, encode_ids
 from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.corpus.imported_counts import ImportedCounts
 from spamd.storage.corpus.kept_parts import Kept, caught_up
-from spamd.storage.corpus.snapshot import Snapshot, Update
+from spamd.storage.corpus.snapshot import Snapshot, Update, mark_of
 from spamd.storage.engine import Database
+from spamd.storage.mapped.shared_tables import SharedTables
 from spamd.storage.times import to_number
 from spamd.training.ports import Lesson, LessonSummary, Selection
 
@@ -60,10 +61,12 @@ class ModelCache:
                 the database, each with a connection
     """
 
-    def __init__(self, schema: FactSchema, options: BayesOptions) -> None:
+    def __init__(
+        self, schema: FactSchema, options: BayesOptions, shared: SharedTables | None = None
+    ) -> None:
         self.schema = schema
         self.options = options
-        self.snapshot = Snapshot(schema, options)
+        self.snapshot = Snapshot(schema, options, shared)
         self.kept: Kept | None = None
         self.asked_for = 0
         self.turn = asyncio.Lock()
@@ -173,7 +176,7 @@ class SqlUnitOfWork:
         if model.fusion is not before.fusion:
             await corpus_tables.write_fusion(connection, model.fusion)
         version = replace(self._version, revision=self._version.revision + 1, totals=model.totals)
-        changes = await self._write_change(version.revision, touched, steps)
+        changes, mark = await self._write_change(version.revision, touched, steps)
         await connection.commit()
         self._cache.kept = Kept(
             at=version.at,
@@ -187,6 +190,7 @@ class SqlUnitOfWork:
         await self._cache.snapshot.adopt(
             Update(
                 version=version,
+                mark=mark,
                 ids=model.tokens.ids[touched],
                 counts=TokenCounts.of_cells(cells[touched]),
                 facts=model.facts.copy(),
@@ -227,8 +231,8 @@ class SqlUnitOfWork:
         revision: int,
         touched: NDArray[np.bool_],
         steps: Sequence[tuple[NDArray[np.uint32], int]],
-    ) -> bytes:
-        """Tell other processes what to fetch; return the changes of the gram table.
+    ) -> tuple[bytes, bytes]:
+        """Tell other processes what to fetch; return the changes of the gram table, and the mark.
 
         They are empty when it is its turn to be written whole.
         """
@@ -242,15 +246,10 @@ class SqlUnitOfWork:
             await connection.execute(delete(change).where(change.c.time < old))
         else:
             changes = encode_gram_changes(steps, len(model.grams))
-        await connection.execute(
-            insert(change).values(
-                revision=revision,
-                time=now,
-                tokens=encode_ids(model.tokens.ids[touched]),
-                grams=changes,
-            )
-        )
-        return changes
+        tokens = encode_ids(model.tokens.ids[touched])
+        row = {"revision": revision, "time": now, "tokens": tokens, "grams": changes}
+        await connection.execute(insert(change).values(row))
+        return changes, mark_of(now, len(tokens), len(changes))
 
 
 async def load_model(
