@@ -119,6 +119,7 @@ async def test_lessons_learned_since_it_was_read_ahead_are_brought_by_the_refres
     lookup = Lookup.of(options, schema=SCHEMA, bayes=BayesOptions())
     assert lookup is not None
     preload = lookup.preload()
+    assert preload is not None
     preload.result()
     await train(teacher, 9)
     await teacher.refresh()

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from spamd.bayes.layered import LayeredTable
 from spamd.storage.mapped.table_file import MappedTable, NoTable, Stamp, TableFile, TableKey, stamp
+from spamd.wording import reason
 
 LEAST_TOKENS = 100_000
 """Smaller tables, of 3 MB, are kept by each process."""
@@ -141,7 +142,7 @@ class SharedTables:
 
     def failed(self, error: Exception) -> None:
         """Take note that no file could be written."""
-        self.fault = f"{self.path}: {error}"
+        self.fault = f"{self.path}: {reason(error)}"
         self._failed_at = time.monotonic()
 
     @asynccontextmanager

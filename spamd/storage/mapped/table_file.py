@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spamd.bayes.counts import LAST_ID, BucketIndex, TableParts, TokenTable
+from spamd.wording import reason
 
 MAGIC = b"spamd token table 1\n"
 
@@ -161,7 +162,7 @@ class TableFile:
         try:
             descriptor = os.open(path, flags)
         except OSError as error:
-            raise NoTable(str(error)) from error
+            raise NoTable(reason(error)) from error
         try:
             state = os.fstat(descriptor)
             _require(stat.S_ISREG(state.st_mode), "it is no file")
@@ -170,7 +171,7 @@ class TableFile:
             _require(state.st_size > HEADER_BYTES, "it is cut off")
             memory = mmap.mmap(descriptor, state.st_size, prot=mmap.PROT_READ)
         except (OSError, ValueError) as error:
-            raise NoTable(str(error)) from error
+            raise NoTable(reason(error)) from error
         finally:
             os.close(descriptor)
         return _checked(memory, stamp(state))
@@ -219,9 +220,9 @@ def _sum(part: memoryview) -> int:
     return checksum
 
 
-def _require(holds: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
+def _require(holds: bool, why: str) -> None:  # noqa: FBT001 - reads as a sentence
     if not holds:
-        raise NoTable(reason)
+        raise NoTable(why)
 
 
 def stamp(state: os.stat_result) -> Stamp:
