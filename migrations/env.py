@@ -6,13 +6,13 @@
 
 from alembic import context
 
-from spamd.storage.tables import metadata
+from spamd.storage.people_tables import wish
 
 connection = context.config.attributes.get("connection")
 if connection is not None:
     context.configure(
         connection=connection,
-        target_metadata=metadata,
+        target_metadata=wish.metadata,
         render_as_batch=connection.dialect.name == "sqlite",  # SQLite alters tables by copying
         transactional_ddl=True,  # on SQLite too: we begin transactions ourselves
     )

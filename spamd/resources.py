@@ -120,7 +120,7 @@ def directory(settings: "Settings", observer: "Observer") -> "Directory":
     options = settings.users
     lookup: Lookup | None = CommandLookup(options.command) if options.command else None
     if options.query:
-        from spamd.storage.user_directory import SqlLookup
+        from spamd.storage.people.directory import SqlLookup
 
         lookup = SqlLookup(options.query, options.query_url, options.timeout_s)
     if lookup is None:
@@ -130,7 +130,7 @@ def directory(settings: "Settings", observer: "Observer") -> "Directory":
 
 def people(
     settings: "Settings",
-    store: "Store",  # noqa: ARG001 - it will keep what is theirs
+    store: "Store",
     observer: "Observer",
     names: "Directory",
 ) -> "People | None":
@@ -139,7 +139,7 @@ def people(
         return None
     from spamd.users.people import KnownPeople
 
-    return KnownPeople(settings.users, observer, names=names)
+    return KnownPeople(settings.users, observer, names=names, wishes=store.wishes_in_memory)
 
 
 def user_of(settings: "Settings") -> "Callable[[str], str]":

@@ -54,6 +54,7 @@ GROUPS = (
     ("lessons", "lessons.app", TEACH),
     ("allow", "people.lists.allow", TEACH),
     ("deny", "people.lists.deny", TEACH),
+    ("user", "people.users.app", TEACH),
     ("database", "database.app", KEEP),
     ("config", "config.app", KEEP),
 )

@@ -5,6 +5,7 @@ store.unit_of_work             for `training.Trainer`
 store.snapshot.model           for `scanning.Scanner`, after `await store.refresh()`
 store.scans                    ScanLog and History
 store.senders, store.entries   what is known of senders, in memory; the lists as people keep them
+store.wishes                   what people wish; `wishes_in_memory` follows it
 store.mailboxes, store.kept, store.accounts, store.held, store.leases
 store.taken                    for the relay: what a retry need not repeat
 store.records, store.sessions  what the page and the API show, and who looks
@@ -42,6 +43,7 @@ from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.mapped.shared_tables import SharedTables
 from spamd.storage.options import SCHEMA, DatabaseOptions
 from spamd.storage.outcomes import Outcomes, outcomes
+from spamd.storage.people.wishes import SqlWishes, WishesInMemory
 from spamd.storage.records.records import SqlRecords
 from spamd.storage.records.sessions import SqlSessions
 from spamd.storage.scans import Scans
@@ -85,6 +87,8 @@ class Store:
         self.sessions = SqlSessions(database)
         self.entries = SqlEntries(database)
         self.known_addresses = SqlKnownAddresses(database, known)
+        self.wishes = SqlWishes(database, clock)
+        self.wishes_in_memory = WishesInMemory()
         self._senders = SendersInMemory(auth, known, clock)
         self._cache = ModelCache(schema, bayes, shared)
         self._clock = clock
@@ -149,6 +153,7 @@ class Store:
         asked_at = self._clock.monotonic()
         changed = await self.snapshot.refresh(self.database)
         await self._senders.refresh(self.database)
+        await self.wishes_in_memory.refresh(self.database)
         self._newest_at = asked_at
         return changed
 

@@ -8,8 +8,8 @@
     scan                 what was said about a mail, kept for some days
     mail_hour            how many mails were answered in an hour, by listener, verdict and action
     session, trial       who is logged in at the page, and the last evaluation it ran
-    list_entry           whom people let in or keep out
-    known_address        to whom people have written, as hashes
+    list_entry, wish,
+    known_address        what people have said, and to whom they write: `people_tables`
     account, cursor,
     sighting, kept,
     parked, held, lease  what feedback remembers
@@ -36,7 +36,6 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    UniqueConstraint,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
@@ -349,45 +348,6 @@ held = Table(
     CheckConstraint("label IN ('ham', 'spam')", name="label"),
     sqlite_autoincrement=True,  # a number that a person has read never means another mail
 )
-
-list_entry = Table(
-    "list_entry",
-    metadata,
-    Column("id", RowId, primary_key=True, autoincrement=True),
-    _text("owner"),
-    _text("kind"),
-    _text("value"),
-    _text("effect"),
-    Column("unproven", Boolean, nullable=False),
-    Column("expires", BigInteger, nullable=True),
-    _text("source"),
-    _number("created"),
-    UniqueConstraint("owner", "kind", "value"),
-    CheckConstraint("effect IN ('allow', 'deny')", name="effect"),
-    sqlite_autoincrement=True,  # who follows knows by the numbers what is new
-)
-"""Whom people let in or keep out (`lists.Entry`). `owner`: "" the site, "@domain", or a user."""
-
-known_address = Table(
-    "known_address",
-    metadata,
-    Column("id", RowId, primary_key=True, autoincrement=True),
-    Column("owner", OutsideText, nullable=False, index=True),
-    Column("pair", BigInteger, nullable=False, unique=True),
-    _number("address"),
-    _number("times"),
-    Column("last", BigInteger, nullable=False, index=True),
-    sqlite_autoincrement=True,
-)
-"""To whom a user has written: keyed hashes of the address, and of both, never the address."""
-
-removals = Table(
-    "removals",
-    metadata,
-    Column("name", OutsideText, primary_key=True),
-    _number("number"),
-)
-"""How often rows were removed from a table that processes follow by the numbers of its rows."""
 
 lease = Table(
     "lease",

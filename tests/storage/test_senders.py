@@ -17,13 +17,14 @@ from spamd.message.authentication.sender import Sender
 from spamd.storage.engine import Database
 from spamd.storage.maintenance.expiry import expire
 from spamd.storage.options import Ages
+from spamd.storage.people_tables import known_address, list_entry
 from spamd.storage.senders import entries as entry_rows
 from spamd.storage.senders import known_addresses as known_rows
 from spamd.storage.senders.entries import SqlEntries
 from spamd.storage.senders.known_addresses import SqlKnownAddresses
 from spamd.storage.senders.memory import SendersInMemory
 from spamd.storage.senders.outgoing import MOST_RECIPIENTS, MOST_WAITING, OutgoingMail
-from spamd.storage.tables import corpus, known_address, list_entry
+from spamd.storage.tables import corpus
 from spamd.users.names import canonical
 from tests.storage.mails import FixedClock
 

@@ -316,6 +316,7 @@ async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, I
         take_back_file,
     )
     from spamd.storage.maintenance.foreign_exports import FormatError
+    from spamd.storage.maintenance.people_rows import add_missing
 
     async with resources.open_store(here.settings) as store:
         try:
@@ -329,8 +330,7 @@ async def _import(here: Session, file: str, *, take_back: bool) -> "tuple[str, I
             raise SpamdError(f"{printable(file)}: {error}") from error
         except OSError as error:
             raise SpamdError(f"{printable(file)}: {reason(error)}") from error
-        if done.entries:
-            await store.entries.add_missing(done.entries)
+        await add_missing(store.database, WallClock(), done.rows)
         return store.database.shown, done
 
 

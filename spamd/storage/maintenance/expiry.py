@@ -15,14 +15,13 @@ from spamd.ports import Clock
 from spamd.storage.corpus import corpus_tables
 from spamd.storage.engine import Database, retried
 from spamd.storage.options import Ages
+from spamd.storage.people_tables import known_address, list_entry
 from spamd.storage.tables import (
     account,
     change,
     cursor,
     held,
     kept,
-    known_address,
-    list_entry,
     mail_hour,
     parked,
     scan,

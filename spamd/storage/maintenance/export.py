@@ -5,7 +5,7 @@ One JSON object a line, in UTF-8; the name may end in .gz:
     {"spamd": "journal", "version": 1}
     {"digest": "…", "label": "spam", "source": "imap", …, "tokens": [["word", 2, 1], …]}   a lesson
     {"tally": {"source": "bogofilter", …, "words": [["word", 3, 0], …]}}         counts of others
-    {"entry": {"effect": "allow", "kind": "domain", "value": "shop.example", …}}   one of the lists
+    {"entry": {"effect": "allow", …}}                      what people have said: `people_rows`
     {"lessons": 6046}                                                                     the end
 
 A token is its text, its occurrences and its kinds (`sample.Kind`). Lessons stand in the order of
@@ -32,7 +32,6 @@ import numpy as np
 
 from spamd.bayes.counts import distinct
 from spamd.bayes.learning import Effect
-from spamd.lists.entry import Entry
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Texts
 from spamd.message.identity import DIGEST_BYTES
@@ -44,11 +43,10 @@ from spamd.storage.corpus.imported_counts import ImportedCounts
 from spamd.storage.corpus.unit_of_work import SqlUnitOfWork
 from spamd.storage.engine import Database
 from spamd.storage.files import new_file
-from spamd.storage.maintenance import foreign_exports
+from spamd.storage.maintenance import foreign_exports, people_rows
 from spamd.storage.maintenance.foreign_exports import FormatError
+from spamd.storage.maintenance.people_rows import Row
 from spamd.storage.maintenance.verify import replay
-from spamd.storage.senders import entries
-from spamd.storage.senders.rows import entry_of_json, entry_to_json
 from spamd.training.ports import Lesson, Selection
 
 HEADER = {"spamd": "journal", "version": 1}
@@ -67,7 +65,7 @@ class Imported:
     faults     one sentence for each line that was skipped, the first few
     complete   whether the end of the file was there
     programs   programs whose counts were added, or taken back
-    entries    of the lists, for whoever keeps them (`SqlEntries.add_missing`)
+    rows       of people, for whoever keeps them (`people_rows.add_missing`)
     """
 
     learned: int
@@ -76,7 +74,7 @@ class Imported:
     faults: tuple[str, ...]
     complete: bool
     programs: tuple[str, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    rows: tuple[Row, ...] = ()
 
 
 async def export(database: Database, out: TextIO) -> int:
@@ -104,8 +102,8 @@ async def _exported(database: Database) -> AsyncGenerator[tuple[list[str], int]]
             yield [_line(_to_json(lesson)) for lesson in lessons], len(lessons)
         async for counts in imported_counts.walk(connection):
             yield [_line({"tally": _counts_to_json(counts)})], 0
-        async for entry in entries.walk(connection):
-            yield [_line({"entry": entry_to_json(entry)})], 0
+        async for row in people_rows.walk(connection):
+            yield [_line(row)], 0
 
 
 def _line(value: dict[str, object]) -> str:
@@ -194,7 +192,7 @@ async def import_lines(unit_of_work: Callable[[], SqlUnitOfWork], lines: TextIO)
         faults=tuple(reader.faults),
         complete=reader.complete,
         programs=tuple(added),
-        entries=tuple(reader.entries),
+        rows=tuple(reader.rows),
     )
 
 
@@ -222,7 +220,7 @@ class _Reader:
         self.faults: list[str] = []
         self.complete = False
         self.imported: list[ImportedCounts] = []
-        self.entries: list[Entry] = []
+        self.rows: list[Row] = []
 
     def batches(self) -> Iterator[list[Lesson]]:
         """Give the lessons, some hundreds at a time."""
@@ -252,8 +250,8 @@ class _Reader:
                 if row.keys() == {"tally"}:
                     self.imported.append(_counts_from_json(row["tally"]))
                     continue
-                if row.keys() == {"entry"}:
-                    self.entries.append(entry_of_json(row["entry"]))
+                if (of_people := people_rows.row_of(row)) is not None:
+                    self.rows.append(of_people)
                     continue
                 lesson = _from_json(row)
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:

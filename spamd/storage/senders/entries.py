@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.lists.entry import Effect, Entry, Kind
 from spamd.storage.engine import Database, retried, upsert
+from spamd.storage.people_tables import list_entry, removals
 from spamd.storage.senders.rows import ENTRIES, entry_of
-from spamd.storage.tables import list_entry, removals
 from spamd.storage.times import to_number
 
 

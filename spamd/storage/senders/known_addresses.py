@@ -11,9 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.feedback.ports import Written
 from spamd.lists.known import KnownOptions, address_hash
 from spamd.storage.engine import Database, chunks, retried, upsert
+from spamd.storage.people_tables import known_address
 from spamd.storage.senders.entries import count_removal
 from spamd.storage.senders.rows import KNOWN
-from spamd.storage.tables import corpus, known_address
+from spamd.storage.tables import corpus
 from spamd.storage.times import to_number
 
 

@@ -17,8 +17,9 @@ from spamd.lists.senders import Senders
 from spamd.message.authentication.proof import AuthOptions
 from spamd.ports import Clock
 from spamd.storage.engine import Database
+from spamd.storage.people_tables import known_address, list_entry, removals
 from spamd.storage.senders.rows import ENTRIES, KNOWN, entry_of
-from spamd.storage.tables import corpus, known_address, list_entry, removals
+from spamd.storage.tables import corpus
 from spamd.storage.times import to_number
 
 ROWS = 2_000
@@ -59,7 +60,7 @@ class SendersInMemory:
 
     async def _refresh_lists(self, connection: AsyncConnection) -> None:
         now, row = self._clock.now(), list_entry.c
-        there = await _state(connection, ENTRIES, select(func.max(row.id)))
+        there = await state(connection, ENTRIES, select(func.max(row.id)))
         expired = self._expires is not None and self._expires <= now
         if there == self._lists_at and not expired:
             return
@@ -79,7 +80,7 @@ class SendersInMemory:
 
     async def _refresh_known(self, connection: AsyncConnection) -> None:
         row = known_address.c
-        there = await _state(connection, KNOWN, select(func.max(row.id)))
+        there = await state(connection, KNOWN, select(func.max(row.id)))
         if there == self._known_at:
             return
         grown = self._known_at is not None and there[0] == self._known_at[0]
@@ -95,7 +96,8 @@ class SendersInMemory:
         self._known_at = there
 
 
-async def _state(connection: AsyncConnection, name: str, highest: Select[tuple[int]]) -> State:
+async def state(connection: AsyncConnection, name: str, highest: Select[tuple[int]]) -> State:
+    """Return the state of a table that is followed by the numbers of its rows."""
     gone = select(removals.c.number).where(removals.c.name == name).scalar_subquery()
     row = (await connection.execute(select(gone, highest.scalar_subquery()))).one()
     return row[0] or 0, row[1] or 0

@@ -12,18 +12,15 @@ from spamd.cli.arguments import JsonOption
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
 from spamd.cli.output import fault, json_line, line
+from spamd.cli.commands.people.owners import owner_named
 from spamd.cli.session import Session, awaited, session
-from spamd.lists.book import owner_of
 from spamd.lists.entry import Effect, EntryError
-from spamd.message.authentication.sender import domain_name
-from spamd.users.names import canonical
 from spamd.wording import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from spamd.lists.entry import Entry
-    from spamd.settings import Settings
 
 allow = typer.Typer(
     help="Let in mail of senders that prove who they are.", rich_markup_mode=None, cls=Grouped
@@ -71,7 +68,7 @@ def allow_add(
     By DMARC, DKIM or SPF, or by the client's network. auth.trusted must name the server whose word
     counts. An entry takes the place of one for the same name. See docs/lists.md.
     """
-    here, owner = session(context), _owner(context, user, domain)
+    here, owner = session(context), owner_named(context, user, domain)
     until = _until(context, expires)
     with _usage(context):
         return awaited(
@@ -94,7 +91,7 @@ def deny_add(
     It is refused where the surest spam is refused. An entry takes the place of one for the same
     name. See docs/lists.md.
     """
-    here, owner = session(context), _owner(context, user, domain)
+    here, owner = session(context), owner_named(context, user, domain)
     until = _until(context, expires)
     with _usage(context):
         return awaited(
@@ -112,7 +109,7 @@ def allow_remove(
     as_json: JsonOption = False,
 ) -> int:
     """Remove entries that let in."""
-    owner = _owner(context, user, domain)
+    owner = owner_named(context, user, domain)
     with _usage(context):
         return awaited(_remove(session(context), Effect.ALLOW, names, owner, as_json=as_json))
 
@@ -127,7 +124,7 @@ def deny_remove(
     as_json: JsonOption = False,
 ) -> int:
     """Remove entries that keep out."""
-    owner = _owner(context, user, domain)
+    owner = owner_named(context, user, domain)
     with _usage(context):
         return awaited(_remove(session(context), Effect.DENY, names, owner, as_json=as_json))
 
@@ -144,7 +141,7 @@ def allow_list(
 
     Of all; or of a user, or a domain.
     """
-    owner = _owner(context, user, domain)
+    owner = owner_named(context, user, domain)
     awaited(_list(session(context), Effect.ALLOW, owner or None, as_json=as_json))
 
 
@@ -160,7 +157,7 @@ def deny_list(
 
     Of all; or of a user, or a domain.
     """
-    owner = _owner(context, user, domain)
+    owner = owner_named(context, user, domain)
     awaited(_list(session(context), Effect.DENY, owner or None, as_json=as_json))
 
 
@@ -171,25 +168,6 @@ def _usage(context: typer.Context) -> "Iterator[None]":
         yield
     except EntryError as error:
         raise UsageProblem(str(error), context) from error
-
-
-def _owner(context: typer.Context, user: str, domain: str) -> str:
-    """Return for whom entries hold.
-
-    Raises:
-        UsageProblem: both a user and a domain, or a name that is none.
-    """
-    if user and domain:
-        raise UsageProblem("give --user or --domain, not both", context)
-    if domain and not domain_name(domain.lstrip("@")):
-        raise UsageProblem(f"{domain!r} is no domain", context)
-    settings = session(context).settings
-    return owner_of(_canonical(user, settings) if user else "", domain_name(domain.lstrip("@")))
-
-
-def _canonical(user: str, settings: "Settings") -> str:
-    options = settings.users
-    return canonical(user, separators=options.separators, domain=options.domain)
 
 
 def _until(context: typer.Context, text: str) -> datetime | None:

@@ -52,6 +52,7 @@ class SqlLookup:
                 return [str(row[0]) for row in rows if row[0] is not None]
         except self._refusals as error:
             said = str(getattr(error, "orig", None) or error).split("\n", maxsplit=1)[0]
+            said = said.replace(name, "…")  # the log names nobody
             raise StorageUnavailable(f"users.query: {masked_urls(said)}") from error
         except self._silences as error:
             raise StorageUnavailable(f"users.query_url: {reason(error)}") from error

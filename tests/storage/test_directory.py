@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from spamd.errors import StorageUnavailable
 from spamd.storage.options import DatabaseOptions
-from spamd.storage.user_directory import SqlLookup
+from spamd.storage.people.directory import SqlLookup
 
 QUERY = """
 SELECT destination FROM virtual_aliases WHERE source = :address

@@ -1,0 +1,154 @@
+"""`spamd user`: who people are, and what they wish."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spamd import resources
+from spamd.cli.arguments import JsonOption
+from spamd.cli.exits import Exit, UsageProblem
+from spamd.cli.help import Grouped, Plain
+from spamd.cli.output import fault, json_line, line
+from spamd.cli.commands.people.owners import named, owner_named
+from spamd.cli.session import Session, awaited, session
+from spamd.wording import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spamd.bayes.wishes import Wishes
+    from spamd.users.ports import Named
+
+app = typer.Typer(help="Who people are, and what they wish.", rich_markup_mode=None, cls=Grouped)
+
+OwnerArgument = Annotated[
+    str,
+    typer.Argument(metavar="USER", help='An address, a login name; "@example.org" for a domain.'),
+]
+
+
+@app.command(cls=Plain)
+def find(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Recipients or login names.")],
+    *,
+    as_json: JsonOption = False,
+) -> int:
+    """Tell which user is behind an address or a login name.
+
+    By the section "users" of the settings, as it is for mail. See docs/users.md.
+    """
+    people, why = awaited(named(session(context).settings, names))
+    if as_json:
+        json_line({"users": [_found_json(name, each) for name, each in people.items()]})
+    else:
+        for name, each in people.items():
+            line(f"{printable(name, limit=120)}  {_found(each)}")
+    if why:
+        fault(why)
+    return Exit.LATER if why else Exit.DONE
+
+
+def _found(found: "Named") -> str:
+    owner = printable(found.user, limit=120)
+    who = f"{owner}, no user" if owner.startswith("@") else owner or "nobody"
+    return f"{who}  by {'the rules' if found.how == 'rules' else f'users.{found.how}'}"
+
+
+def _found_json(name: str, found: "Named") -> dict[str, object]:
+    is_domain = found.user.startswith("@")
+    return {
+        "name": name,
+        "user": "" if is_domain else found.user,
+        "domain": found.user.rpartition("@")[2] if "@" in found.user else "",
+        "by": found.how,
+        "missing": found.missing,
+    }
+
+
+@app.command("set", cls=Plain)
+def set_(
+    context: typer.Context,
+    user: OwnerArgument,
+    *,
+    tag_from: Annotated[
+        float | None, typer.Option(metavar="P", help="Tag from this probability of spam.")
+    ] = None,
+    reject_from: Annotated[
+        float | None, typer.Option(metavar="P", help="Reject from this probability.")
+    ] = None,
+    tag: Annotated[
+        bool | None, typer.Option("--tag/--never-tag", help="Never tag: unsure at most.")
+    ] = None,
+    reject: Annotated[
+        bool | None, typer.Option("--reject/--never-reject", help="Never reject: tag instead.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Wish what is to be done with spam.
+
+    What is not given stays as it was. A user's wish counts before their domain's, and that before
+    the settings. Mail is rejected only where decision.reject is on. See docs/users.md.
+    """
+    from spamd.bayes.wishes import NO_WISHES, Wishes  # it loads numpy
+
+    try:
+        changes = Wishes(tag_from=tag_from, reject_from=reject_from, tag=tag, reject=reject)
+    except ValueError as error:
+        raise UsageProblem(str(error), context) from error
+    if changes == NO_WISHES:
+        raise UsageProblem("give what is wished, as --tag-from 0.8 or --never-tag", context)
+    return _change(context, user, changes, (), as_json=as_json)
+
+
+@app.command(cls=Plain)
+def unset(
+    context: typer.Context,
+    user: OwnerArgument,
+    wishes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="WISH", help="tag_from, reject_from, tag, reject; else all."),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> int:
+    """Take wishes back."""
+    from spamd.bayes.wishes import NO_WISHES
+    from spamd.users.wishes import NAMES
+
+    if unknown := [name for name in wishes or () if name not in NAMES]:
+        raise UsageProblem(f"{unknown[0]!r} is none of {', '.join(NAMES)}", context)
+    return _change(context, user, NO_WISHES, wishes or NAMES, as_json=as_json)
+
+
+def _change(
+    context: typer.Context,
+    user: str,
+    changes: "Wishes",
+    without: "Sequence[str]",
+    *,
+    as_json: bool,
+) -> int:
+    from spamd.users.wishes import to_json, words
+
+    here, owner = session(context), owner_named(context, user)
+    try:
+        now = awaited(_changed(here, owner, changes, without))
+    except ValueError as error:
+        raise UsageProblem(str(error), context) from error
+    if as_json:
+        json_line({"owner": owner, "wishes": to_json(now)})
+    else:
+        line(f"{printable(owner, limit=120)}  {', '.join(words(now)) or 'no wishes'}")
+    if not here.settings.users.enabled:
+        fault("users.enabled is off: all mail gets the site's verdict (docs/users.md)")
+    if changes.reject_from is not None and not here.settings.decision.reject:
+        fault("decision.reject is off: nothing is rejected")
+    return Exit.DONE
+
+
+async def _changed(
+    here: Session, owner: str, changes: "Wishes", without: "Sequence[str]"
+) -> "Wishes":
+    async with resources.open_store(here.settings) as store:
+        return await store.wishes.change(owner, changes, without=without)

@@ -1,0 +1,51 @@
+"""What an export holds of people beside lessons: entries of lists, and wishes.
+
+{"entry": {"effect": "allow", "kind": "domain", "value": "shop.example", …}}
+{"wish": {"owner": "anna@example.org", "tag_from": 0.8, …}}
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from spamd.lists.entry import Entry
+from spamd.ports import Clock
+from spamd.storage.engine import Database
+from spamd.storage.people import wishes
+from spamd.storage.people.wishes import SqlWishes
+from spamd.storage.senders import entries
+from spamd.storage.senders.entries import SqlEntries
+from spamd.storage.senders.rows import entry_of_json, entry_to_json
+from spamd.users.wishes import Wished
+
+Row = Entry | Wished
+
+
+async def walk(connection: AsyncConnection) -> AsyncIterator[dict[str, object]]:
+    """Yield the rows of an export."""
+    async for entry in entries.walk(connection):
+        yield {"entry": entry_to_json(entry)}
+    async for wished in wishes.walk(connection):
+        yield {"wish": wishes.to_json(wished)}
+
+
+def row_of(line: Mapping[str, Any]) -> Row | None:
+    """Return what a line of an export holds, None for something else than such a row.
+
+    Raises:
+        KeyError, TypeError, ValueError: it can't be read.
+    """
+    if line.keys() == {"entry"}:
+        return entry_of_json(line["entry"])
+    if line.keys() == {"wish"}:
+        return wishes.wished_of(line["wish"])
+    return None
+
+
+async def add_missing(database: Database, clock: Clock, rows: Sequence[Row]) -> None:
+    """Keep the rows of an import; what is there for the same name stays."""
+    if found := [row for row in rows if isinstance(row, Entry)]:
+        await SqlEntries(database).add_missing(found)
+    if wished := [row for row in rows if isinstance(row, Wished)]:
+        await SqlWishes(database, clock).add_missing(wished)

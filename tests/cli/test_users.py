@@ -1,0 +1,96 @@
+"""`spamd user`: who people are, and what they wish."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Spamd
+
+ON = ("--set", "users.enabled=true")
+
+
+def test_who_is_behind_a_name_is_told_as_it_is_for_mail(home: Path, spamd: Spamd) -> None:
+    (home / "virtual").write_text("info@example.org anna@example.org\n")
+    (home / "users").write_text("anna\n")
+    here = (
+        *ON, "--set", "users.aliases_file=virtual", "--set", "users.users_file=users",
+        "--set", "users.domain=example.org",
+    )  # fmt: skip
+    ran = spamd("user", "find", "Info+x@Example.org", "anna", "dora@example.org", *here)
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "Info+x@Example.org  anna@example.org  by users.aliases",
+        "anna  anna@example.org  by the rules",
+        "dora@example.org  @example.org, no user  by users.users_file",
+    ]
+    (found,) = spamd("user", "find", "info", "--json", *here).json["users"]
+    assert found == {
+        "name": "info", "user": "anna@example.org", "domain": "example.org", "by": "aliases",
+        "missing": "",
+    }  # fmt: skip
+
+
+def test_what_does_not_answer_is_named(home: Path, spamd: Spamd) -> None:
+    away = ("--set", 'users.command=["/nowhere/whose"]')
+    ran = spamd("user", "find", "anna@example.org", *away)
+    assert (ran.code, ran.out) == (75, "anna@example.org  anna@example.org  by the rules\n")
+    assert "/nowhere/whose: No such file" in ran.err
+    ran = spamd("user", "set", "anna@example.org", "--never-tag", *away)
+    assert (ran.code, "try again later" in ran.err) == (75, True)
+
+
+def test_wishes_are_set_one_by_one_and_taken_back(home: Path, spamd: Spamd) -> None:
+    ran = spamd("user", "set", "Anna+x@Example.org", "--tag-from", "0.8", "--never-reject", *ON)
+    assert (ran.out, ran.err) == ("anna@example.org  tag from 0.8, never reject\n", "")
+    ran = spamd("user", "set", "anna@example.org", "--reject-from", "0.99", "--json", *ON)
+    assert ran.json == {
+        "owner": "anna@example.org",
+        "wishes": {"tag_from": 0.8, "reject_from": 0.99, "tag": None, "reject": False},
+    }
+    assert "decision.reject is off" in ran.err
+    ran = spamd("user", "unset", "anna@example.org", "reject", "reject_from", *ON)
+    assert ran.out == "anna@example.org  tag from 0.8\n"
+    assert spamd("user", "unset", "anna@example.org", *ON).out == "anna@example.org  no wishes\n"
+    assert "@example.org  never tag" in spamd("user", "set", "@Example.org", "--never-tag", *ON).out
+
+
+def test_wishes_while_all_are_judged_alike_are_kept_and_told(home: Path, spamd: Spamd) -> None:
+    ran = spamd("user", "set", "anna@example.org", "--never-tag")
+    assert (ran.code, "users.enabled is off" in ran.err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("set", "anna@example.org"), "give what is wished"),
+        (("set", "anna@example.org", "--tag-from", "2"), "tag_from must lie above 0"),
+        (("set", "a@b.c", "--tag-from", "0.9", "--reject-from", "0.5"), "must not be below"),
+        (("set", "@", "--never-tag"), "is no domain"),
+        (("set", "nobody@example.org", "--never-tag"), "is no user"),
+        (("unset", "anna@example.org", "colour"), "'colour' is none of tag_from"),
+    ],
+)
+def test_what_can_not_be_wished_is_a_wrong_argument(
+    home: Path, spamd: Spamd, arguments: tuple[str, ...], says: str
+) -> None:
+    (home / "users").write_text("anna@example.org\na@b.c\n")
+    ran = spamd("user", *arguments, "--set", "users.users_file=users")
+    assert (ran.code, says in ran.err) == (64, True), ran.err
+
+
+def test_wishes_go_with_an_export_and_come_with_an_import(home: Path, spamd: Spamd) -> None:
+    spamd("user", "set", "anna@example.org", "--tag-from", "0.8", "--never-reject")
+    spamd("user", "set", "@example.org", "--never-tag")
+    spamd("database", "export", "all.jsonl")
+    other = ("--set", "database.url=sqlite:///other.db")
+    spamd("database", "upgrade", *other)
+    assert spamd("database", "import", "all.jsonl", *other).code == 0
+    spamd("database", "export", "again.jsonl", *other)
+    assert (home / "again.jsonl").read_text() == (home / "all.jsonl").read_text()
+    assert (home / "all.jsonl").read_text().count('"wish"') == 2
+
+
+def test_a_list_entry_for_an_alias_is_the_users(home: Path, spamd: Spamd) -> None:
+    here = ("--set", 'users.aliases={"info@example.org" = "anna@example.org"}')
+    ran = spamd("deny", "add", "a@b.example", "--user", "info@example.org", "--json", *here)
+    assert [each["user"] for each in ran.json["entries"]] == ["anna@example.org"]
