@@ -113,17 +113,26 @@ class Verdicts:
     def for_all(self, recipients: Sequence[bytes]) -> ScanReport:
         """Return the one report where all recipients must get the same.
 
-        It is theirs if they share one, else the site's; but then a mail is rejected only if each of
-        them has it rejected, and tagged as spam otherwise.
+        It is theirs if they share a verdict, else the site's; but then a mail is rejected only if
+        each of them has it rejected, and tagged as spam otherwise.
         """
-        reports = self.distinct(recipients) if self.own else [self.site]
-        if len(reports) == 1:
+        reports = self.shared(self.distinct(recipients) if self.own else [self.site])
+        if len({id(report) for report in reports}) == 1:
             return reports[0]
         if self.site.action is not Action.REJECT or all(
             report.action is Action.REJECT for report in reports
         ):
             return self.site
         return replace(self.site, action=Action.TAG)
+
+    def shared(self, reports: Sequence[ScanReport]) -> list[ScanReport]:
+        """Return the reports, the same one for all that are told the same.
+
+        Two people's probabilities are never quite alike: of those with the same verdict and action
+        all get the site's report, if it says so too, else that of the first.
+        """
+        same = {(self.site.verdict, self.site.action): self.site}
+        return [same.setdefault((report.verdict, report.action), report) for report in reports]
 
     def sized(self, size_bytes: int) -> "Verdicts":
         """Return them for a message of that size, of which only the start was judged."""

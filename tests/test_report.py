@@ -30,7 +30,9 @@ def test_a_mail_is_rejected_for_several_only_if_each_of_them_has_it_rejected() -
     spared = Verdicts(site=REJECT, own={ANNA: SPAM}).for_all([ANNA, BOB])
     assert spared == replace(REJECT, action=Action.TAG)
     other = replace(REJECT, user="carl@x.test")
-    assert Verdicts(site=HAM, own={ANNA: mine, CARL: other}).for_all([ANNA, CARL]) is HAM
+    both = Verdicts(site=HAM, own={ANNA: mine, CARL: other})
+    assert both.for_all([ANNA, CARL]) is mine
+    assert both.for_all([ANNA, CARL, BOB]) is HAM
 
 
 def test_each_report_is_told_once() -> None:

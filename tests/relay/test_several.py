@@ -25,6 +25,9 @@ A, B, C, D = b"a@y.test", b"b@y.test", b"c@y.test", b"d@y.test"
 NAMES = (A, B, C, D)
 
 
+UNSURE = replace(HAM, verdict=Verdict.UNSURE)
+
+
 def own(report: ScanReport, user: str) -> ScanReport:
     return replace(report, id=f"id-{user}", user=user)
 
@@ -103,6 +106,22 @@ async def test_recipients_with_one_verdict_share_the_transaction_that_is_open() 
     await relay.relay.stop()
 
 
+async def test_who_is_told_the_same_shares_a_transaction_however_sure_each_is() -> None:
+    hop = Hop({name: Plan() for name in NAMES}, lmtp=False)
+    verdicts = {
+        A: own(replace(HAM, probability=0.011), "a"), B: own(replace(HAM, probability=0.012), "b"),
+        C: own(SPAM, "c"), D: own(replace(SPAM, probability=0.97), "d"),
+    }  # fmt: skip
+    relay = relay_of(hop, verdicts)
+    _, replies = await sent(relay, NAMES)
+    assert replies[0].startswith(b"250")
+    assert len({copy for copies in hop.copies.values() for copy in copies}) == 2
+    assert hop.copies[A] == hop.copies[B]
+    assert b"X-Spam-Id: id-" not in hop.copies[A][0]  # the site's
+    assert b"X-Spam-Id: id-c\r\n" in hop.copies[D][0]
+    await relay.relay.stop()
+
+
 # split
 
 
@@ -138,12 +157,12 @@ async def test_split_rejects_what_everybody_wants_rejected() -> None:
 async def test_split_never_makes_more_transactions_than_are_set() -> None:
     names = [b"%d@y.test" % number for number in range(30)]
     hop = Hop({name: Plan() for name in names}, lmtp=False)
-    verdicts = {name: own(SPAM, name.decode()) for name in names}
-    relay = relay_of(hop, verdicts, most_transactions=5)
+    verdicts = {names[0]: own(SPAM, "a"), names[1]: own(UNSURE, "b"), names[2]: own(SPAM, "c")}
+    relay = relay_of(hop, verdicts, most_transactions=2)
     _, replies = await sent(relay, names)
     assert replies[0].startswith(b"250")
-    assert len({copy for copies in hop.copies.values() for copy in copies}) == 5
-    assert [flagged(hop.copies[name][0]) for name in names] == [True] * 4 + [False] * 26
+    assert len({copy for copies in hop.copies.values() for copy in copies}) == 2
+    assert [flagged(hop.copies[name][0]) for name in names] == [True, False, True] + [False] * 27
     await relay.relay.stop()
 
 

@@ -42,6 +42,8 @@ def grouped(
     """
     places = [place for place in range(len(recipients)) if place not in without]
     reports = [verdicts.of(recipients[place]) for place in places]
+    if not lmtp:
+        reports = verdicts.shared(reports)
     found: dict[int, tuple[ScanReport, list[int]]] = {}
     for place, report in zip(places, reports, strict=True):
         found.setdefault(id(report), (report, []))[1].append(place)

@@ -12,6 +12,7 @@ Deliberately absent: BURL and BINARYMIME, since our next hops get DATA.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spamd.message.envelope import Envelope
@@ -205,7 +206,8 @@ class Transaction:
             return False
         found = await shared.people.of((recipients[0], address))
         first, other = found.get(recipients[0], SITE), found.get(address, SITE)
-        return first != other and (first.differs or other.differs)
+        alike = replace(first, user="") == replace(other, user="")
+        return not alike and (first.differs or other.differs)
 
     def _one_only(self, next_hop: NextHopSession) -> bool:
         """Tell whether several recipients could end in replies that SMTP can't give."""
