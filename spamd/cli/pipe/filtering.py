@@ -135,6 +135,17 @@ def _judged(mail: Spool, options: Options, stopping: Stopping) -> tuple[str, byt
         return "", b"", 0, reason(error)
 
 
+def _whose() -> dict[str, str]:
+    """Return whose mail it is, as spamc says it: of the account that runs us."""
+    import pwd
+
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # an account that has no name
+        return {}
+    return {"User": name} if name.isascii() and name.isprintable() else {}
+
+
 def _asked(mail: Spool, options: Options) -> tuple[str, list[bytes]]:
     """Return the verdict and our fields: of the daemon, else of a process of our own."""
     from spamd.cli.pipe import daemon
@@ -143,7 +154,7 @@ def _asked(mail: Spool, options: Options) -> tuple[str, list[bytes]]:
     try:
         addresses = value_of("spamc.listen", (), options.config, options.given, os.environ)
         deadline = time.monotonic() + DAEMON_S
-        _, header = daemon.ask(addresses, "HEADERS", {}, mail, deadline)
+        _, header = daemon.ask(addresses, "HEADERS", _whose(), mail, deadline)
         return fields.fields_of(header)
     except (daemon.NoAnswerError, fields.NotOursError):
         from spamd.cli.pipe import judging
