@@ -238,7 +238,11 @@ class Application:
 
     async def _watch(self, store: Store) -> None:
         if self._settings.feedback.accounts:  # before, loading what watches is time lost
-            await resources.feedback(store, self._settings, self.observer).run()
+            names = self._names
+            await resources.feedback(store, self._settings, self.observer, names).run()
+
+    def _names(self) -> "Directory":
+        return self._directory
 
     async def _close_replaced(self) -> None:
         """Close what named users before a reload."""
@@ -307,7 +311,7 @@ class Application:
         )
         scanner.scan(FIRST)
         people = resources.people(settings, store, self.observer, self._directory)
-        self._outgoing = self._outgoing or resources.outgoing(settings, opened.store)
+        self._outgoing = self._outgoing or resources.outgoing(settings, store, self._names)
         inspector = ScanningInspector(
             scanner,
             self._extractor,

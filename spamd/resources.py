@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spamd.feedback.teacher import Extract, Teacher
     from spamd.feedback.watching.context import WatcherContext
     from spamd.lists.book import ListBook
+    from spamd.lists.ports import UserOf
     from spamd.lists.senders import Senders
     from spamd.message.features import Features
     from spamd.observe.log import LogObserver
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from spamd.training.ports import TrainingObserver
     from spamd.training.trainer import Trainer
     from spamd.users.directory import Directory
-    from spamd.users.ports import Lookup
+    from spamd.users.ports import Lookup, Names
 
     class LessonObserver(FeedbackObserver, TrainingObserver, Protocol):
         """Whom feedback tells of accounts, and training of lessons."""
@@ -128,6 +129,20 @@ def directory(settings: "Settings", observer: "Observer") -> "Directory":
     return Directory(options, CachedLookup(lookup, observer, keep_s=options.cache_s))
 
 
+@asynccontextmanager
+async def names(settings: "Settings", observer: "Observer") -> "AsyncIterator[Directory]":
+    """Know which user is behind an address or a login name, as `directory`; leave it at the end.
+
+    Raises:
+        ConfigError: a file of the users can't be used.
+    """
+    found = directory(settings, observer)
+    try:
+        yield found
+    finally:
+        await found.close()
+
+
 def people(
     settings: "Settings",
     store: "Store",
@@ -142,21 +157,28 @@ def people(
     return KnownPeople(settings.users, observer, names=names, wishes=store.wishes_in_memory)
 
 
-def user_of(settings: "Settings") -> "Callable[[str], str]":
+def user_of(names: "Callable[[], Names]") -> "UserOf":
     """Return how the name of a login, or of an account, becomes the name of a user."""
-    from spamd.users.names import canonical
 
-    users = settings.users
-    return lambda name: canonical(name, separators=users.separators, domain=users.domain)
+    async def user(name: str) -> str | None:
+        address = name.encode("utf-8", "surrogateescape")
+        named = (await names().of([address]))[address]
+        if named.missing:
+            return None
+        return "" if named.user.startswith("@") else named.user  # one there, who is no user
+
+    return user
 
 
-def outgoing(settings: "Settings", store: "Store") -> "OutgoingMail | None":
+def outgoing(
+    settings: "Settings", store: "Store", names: "Callable[[], Names]"
+) -> "OutgoingMail | None":
     """Return what remembers to whom our own users write; None where nobody is to."""
     if not settings.remembers_addresses:
         return None
     from spamd.storage.senders.outgoing import OutgoingMail
 
-    return OutgoingMail(store.known_addresses, user_of(settings), WallClock())
+    return OutgoingMail(store.known_addresses, user_of(names), WallClock())
 
 
 def extract(settings: "Settings") -> "Extract":
@@ -221,10 +243,19 @@ def kept_choice(store: "Store", settings: "Settings") -> "Choice":
 
 
 def watcher_context(
-    store: "Store", settings: "Settings", observer: "LessonObserver"
+    store: "Store",
+    settings: "Settings",
+    observer: "LessonObserver",
+    names: "Callable[[], Names] | None" = None,
 ) -> "WatcherContext":
-    """Return what all watchers of mailboxes share."""
+    """Return what all watchers of mailboxes share; without `names` the rules tell who is whose."""
     from spamd.feedback.watching.context import WatcherContext
+    from spamd.users.names import canonical
+
+    users = settings.users
+
+    async def by_rules(name: str) -> str | None:
+        return canonical(name, separators=users.separators, domain=users.domain)
 
     return WatcherContext(
         mailboxes=store.mailboxes,
@@ -237,11 +268,16 @@ def watcher_context(
         observer=observer,
         lists=list_book(settings, store),
         correspondents=store.known_addresses if settings.remembers_addresses else None,
-        user_of=user_of(settings),
+        user_of=user_of(names) if names else by_rules,
     )
 
 
-def feedback(store: "Store", settings: "Settings", observer: "LessonObserver") -> "Feedback":
+def feedback(
+    store: "Store",
+    settings: "Settings",
+    observer: "LessonObserver",
+    names: "Callable[[], Names] | None" = None,
+) -> "Feedback":
     """Return the watchers of all accounts."""
     from socket import gethostname
 
@@ -249,7 +285,7 @@ def feedback(store: "Store", settings: "Settings", observer: "LessonObserver") -
 
     return Feedback(
         settings.feedback,
-        watcher_context(store, settings, observer),
+        watcher_context(store, settings, observer, names),
         store.leases,
         f"{gethostname()}:{os.getpid()}",
         store.accounts,

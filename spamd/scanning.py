@@ -307,7 +307,7 @@ class ScanningInspector:
         A mail without a sender is an answer that no person wrote (RFC 5321 §4.5.5).
         """
         login, written = envelope.client.login, report.verdict is not Verdict.SPAM
-        if self._outgoing is not None and login and envelope.sender and written:
+        if self._outgoing is not None and login is not None and envelope.sender and written:
             self._outgoing.sent(login, envelope.recipients)
 
     async def _large(

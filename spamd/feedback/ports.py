@@ -11,8 +11,6 @@ from typing import Protocol
 
 from spamd.bayes.decision import Verdict
 from spamd.bayes.selection import Standing
-from spamd.lists.entry import Effect, Entry
-from spamd.message.authentication.sender import Sender
 from spamd.message.features import Features
 from spamd.ports import Observer
 from spamd.sample import Label
@@ -252,36 +250,6 @@ class History(Protocol):
 
     async def kept(self, digest: bytes) -> Features | None:
         """Return the features as they were scanned, None when they are no longer kept."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A mail that a user wrote: when, and to whom, each address in its one spelling."""
-
-    time: datetime
-    addresses: Sequence[str]
-
-
-class Correspondents(Protocol):
-    """To whom users have written: never the addresses, only their keyed hashes."""
-
-    async def wrote(self, user: str, mails: Sequence[Written]) -> None:
-        """Note to whom a user has written; the same mail once more changes nothing."""
-        ...
-
-
-class SenderLists(Protocol):
-    """The lists of whom people let in and keep out."""
-
-    async def add_sender(
-        self, effect: Effect, sender: Sender, *, owner: str, expires: datetime | None = None
-    ) -> Entry | None:
-        """Add the one sender of a mail that a person has put into a folder; None if it has none."""
-        ...
-
-    async def take_back(self, effect: Effect, sender: Sender, *, owner: str) -> bool:
-        """Remove the entry that a folder has made; return whether there was one."""
         ...
 
 

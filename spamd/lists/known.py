@@ -7,8 +7,8 @@ who writes to whom, but ask for an address, with the key.
     mail that only claims to   evidence of a forgery, if our servers say that it is not from there
 
 What it adds is bounded, so that what a known account sends once it is taken over is still seen; it
-is a term beside the classifiers and no fact for them to learn, since it differs between the users
-that share them, and must hold from the first mail on (docs/experiments.md). Unproven mail of
+is a term beside the classifiers and no token for them to learn: that did next to nothing, differs
+between the users that share them, and must hold from the first mail on (E-037). Unproven mail of
 which nothing is known gets nothing: a From field is anybody's word.
 """
 
@@ -37,9 +37,9 @@ class KnownOptions:
     """
 
     enabled: bool = True
-    own: float = 4.0
-    others: float = 3.0
-    forged: float = 1.5
+    own: float = 2.0
+    others: float = 1.0
+    forged: float = 1.0
     most: int = 2_000
     days: int = 730
 

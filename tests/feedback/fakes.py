@@ -20,9 +20,9 @@ from spamd.feedback.ports import (
     Parked,
     Sighting,
     WatchedAccount,
-    Written,
 )
 from spamd.feedback.teacher import Teacher
+from spamd.lists.ports import Written
 from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label

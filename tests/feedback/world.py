@@ -22,11 +22,11 @@ from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.mailbox import Mailbox
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
-from spamd.feedback.ports import Correspondents, SenderLists
 from spamd.feedback.run_summary import RunSummary
 from spamd.feedback.teacher import Teacher
 from spamd.feedback.watching.context import WatcherContext
 from spamd.feedback.watching.watcher import Watcher
+from spamd.lists.ports import Correspondents, SenderLists
 from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label

@@ -1,20 +1,24 @@
 """Lists and known addresses in the database, and in the memory of a process that follows it."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
 
 from spamd.errors import StorageUnavailable
-from spamd.feedback.ports import Written
+from spamd.feedback.watching.context import as_it_stands
 from spamd.lists.book import ListBook
 from spamd.lists.entry import Effect, Entry, Kind
 from spamd.lists.known import KnownOptions, address_hash
+from spamd.lists.ports import Written
 from spamd.message.authentication.proof import AuthOptions, Proof
 from spamd.message.authentication.sender import Sender
 from spamd.storage.engine import Database
+from spamd.storage.maintenance import people_rows
 from spamd.storage.maintenance.expiry import expire
 from spamd.storage.options import Ages
 from spamd.storage.people_tables import known_address, list_entry
@@ -49,6 +53,10 @@ def book(database: Database, clock: FixedClock) -> ListBook:
 
 def letter(clock: FixedClock, *addresses: str) -> Written:
     return Written(time=clock.now(), addresses=addresses)
+
+
+async def user_of(name: str) -> str | None:
+    return None if name == "who" else canonical(name)
 
 
 class Away:
@@ -201,23 +209,24 @@ async def test_mail_of_clients_that_logged_in_is_noted_once_it_is_written_down(
     database: Database, clock: FixedClock
 ) -> None:
     known, here = SqlKnownAddresses(database, KnownOptions()), memory(clock)
-    mail = OutgoingMail(known, canonical, clock)
+    mail = OutgoingMail(known, user_of, clock)
     mail.sent("Anna@example.org", [b"News@shop.example", b"postmaster", b"@x.example"])
     mail.sent("Anna@example.org", [b"b@shop.example"] * (MOST_RECIPIENTS + 1))
     mail.sent("", [b"c@shop.example"])
+    mail.sent("who", [b"d@shop.example"])
     await mail.flush()
     await mail.flush()
     await here.refresh(database)
     assert here.senders.of(NEWS, user=ANNA).known.who == "own"
     assert here.senders.of(NEWS, user="bob@example.org").known.who == "others"
-    assert await known.count() == 2
+    assert (await known.count(ANNA), await known.count("")) == (2, 1)  # "": nobody knows who
 
 
 async def test_what_waits_to_be_written_down_is_bounded_and_outlives_a_database_that_is_away(
     clock: FixedClock,
 ) -> None:
     known = Away()
-    mail = OutgoingMail(known, str, clock)
+    mail = OutgoingMail(known, as_it_stands, clock)
     for number in range(MOST_WAITING + 5):
         mail.sent(f"user{number % 7}", [b"%d@shop.example" % number])
     with pytest.raises(StorageUnavailable):
@@ -240,3 +249,35 @@ async def test_entries_are_kept_as_they_were_given(database: Database, clock: Fi
     assert stored.number > 0
     assert list(await store.all("@example.org")) == [stored]
     assert await store.add_missing([entry]) == 0
+
+
+async def test_known_addresses_go_with_an_export_into_the_installation_they_come_from_only(
+    database: Database, clock: FixedClock
+) -> None:
+    known = SqlKnownAddresses(database, KnownOptions())
+    for _ in range(2):
+        await known.wrote(ANNA, [letter(clock, "news@shop.example", "b@shop.example")])
+        clock.advance(days=1)
+    async with database.writing() as connection:
+        lines = [json.loads(json.dumps(row)) async for row in people_rows.walk(connection)]
+        assert await known_rows.forget_user(connection, ANNA) == 2
+    rows = [row for line in lines if (row := people_rows.row_of(line)) is not None]
+    assert len(rows) == 2
+    assert not any("shop.example" in json.dumps(line) for line in lines)
+    stranger = [replace(row, key="00") for row in rows if isinstance(row, known_rows.KnownRow)]
+    await people_rows.add_missing(database, clock, stranger)
+    assert await known.count() == 0
+    for _ in range(2):
+        await people_rows.add_missing(database, clock, rows)
+    async with database.reading() as connection:
+        again = [row async for row in people_rows.walk(connection)]
+    assert sorted(map(str, again)) == sorted(map(str, lines))
+    here = memory(clock)
+    await here.refresh(database)
+    assert here.senders.of(NEWS, user=ANNA).known.who == "own"
+
+
+@pytest.mark.parametrize("line", [{"key": "0"}, {"key": "0", "owner": "", "pair": "x"}])
+def test_a_line_that_holds_no_known_address_is_refused(line: dict[str, object]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        people_rows.row_of({"known": line})

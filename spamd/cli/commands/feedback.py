@@ -61,7 +61,10 @@ async def _once(here: Session, *, as_json: bool) -> int:
 
     async with resources.open_store(here.settings) as store:
         before = await store.totals()
-        summary = await resources.feedback(store, here.settings, QuietObserver()).once()
+        async with resources.names(here.settings, QuietObserver()) as names:
+            summary = await resources.feedback(
+                store, here.settings, QuietObserver(), lambda: names
+            ).once()
         after = await store.totals()
         shown = store.database.shown
     if as_json:
@@ -86,7 +89,9 @@ async def _once(here: Session, *, as_json: bool) -> int:
 async def _watch(here: Session) -> None:
 
     async with resources.open_store(here.settings) as store:
-        await resources.feedback(store, here.settings, resources.log_observer(here.settings)).run()
+        observer = resources.log_observer(here.settings)
+        async with resources.names(here.settings, observer) as names:
+            await resources.feedback(store, here.settings, observer, lambda: names).run()
 
 
 async def _parked(here: Session, *, as_json: bool) -> None:

@@ -20,7 +20,8 @@ from spamd.feedback.mailboxes.mailbox import (
     MessageSummary,
 )
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.ports import Correspondents, Cursor, FeedbackObserver, Mailboxes, Written
+from spamd.feedback.ports import Cursor, FeedbackObserver, Mailboxes
+from spamd.lists.ports import Correspondents, UserOf, Written
 from spamd.message.authentication.sender import addresses_of
 from spamd.ports import Clock
 
@@ -49,7 +50,7 @@ class SentMail:
         mailbox: the account, open and listed.
         mailboxes: remembers how far was read.
         correspondents: remembers to whom was written.
-        user: who writes.
+        user_of: tells whose account it is.
         options: how much is read at once.
         clock: tells the time of mail that has none.
         observer: is told of folders that can't be read.
@@ -63,7 +64,7 @@ class SentMail:
         mailbox: Mailbox,
         mailboxes: Mailboxes,
         correspondents: Correspondents,
-        user: str,
+        user_of: UserOf,
         options: FeedbackOptions,
         clock: Clock,
         observer: FeedbackObserver,
@@ -71,7 +72,7 @@ class SentMail:
         self._mailbox = mailbox
         self._mailboxes = mailboxes
         self._correspondents = correspondents
-        self._user = user
+        self._user_of = user_of
         self._options = options
         self._clock = clock
         self._observer = observer
@@ -87,6 +88,9 @@ class SentMail:
             TemporaryError: the database did.
         """
         self.more = False
+        user = await self._user_of(self._mailbox.actor)
+        if user is None:
+            return  # read later: nothing is lost
         room = self._options.chunk
         cursors = await self._known()
         for folder in await self._mailbox.sent_folders():
@@ -94,7 +98,7 @@ class SentMail:
                 self.more = True
                 return
             try:
-                room -= await self._read(folder, cursors, room)
+                room -= await self._read(folder, cursors, room, user)
             except FolderError as error:
                 if folder.name not in self._told:
                     self._told.add(folder.name)
@@ -106,7 +110,7 @@ class SentMail:
             self._cursors = {name: row for name, row in rows.items() if is_sent(name)}
         return self._cursors
 
-    async def _read(self, folder: Folder, cursors: dict[str, Cursor], room: int) -> int:
+    async def _read(self, folder: Folder, cursors: dict[str, Cursor], room: int, user: str) -> int:
         """Read so many mails of a folder; return how many."""
         name = MARK + folder.name
         changes = await self._mailbox.changes(folder, cursors.get(name), baseline=True)
@@ -118,7 +122,7 @@ class SentMail:
         messages = await self._mailbox.summaries(folder, some, changes.start) if some else ()
         now = self._clock.now()
         mails = [mail for each in messages if (mail := written(each, now)).addresses]
-        await self._correspondents.wrote(self._user, mails)
+        await self._correspondents.wrote(user, mails)
         left = len(some) < len(keys) and not changes.keyless
         cursor = replace(_reached(changes, some, left=left), folder=name)
         await self._mailboxes.save(self._mailbox.key, [cursor])

@@ -14,14 +14,16 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from spamd.errors import StorageUnavailable
 from spamd.feedback.mailboxes.mailbox import FolderError, Mailbox
 from spamd.feedback.options import FeedbackOptions
-from spamd.feedback.ports import Known, SenderLists, Sighting
+from spamd.feedback.ports import Known, Sighting
 from spamd.feedback.watching.context import WatcherContext
 from spamd.feedback.watching.lesson_rule import Event
 from spamd.feedback.watching.move_verifier import MoveVerifier
 from spamd.feedback.watching.poll_state import PollState, PossibleLesson
 from spamd.lists.entry import Effect, EntryError
+from spamd.lists.ports import SenderLists
 from spamd.message.authentication.sender import Sender
 
 MOST = 100
@@ -47,7 +49,7 @@ class ListFolders:
     ) -> None:
         self._mailbox = mailbox
         self._lists: SenderLists | None = context.lists
-        self._user = context.user_of(mailbox.actor)
+        self._user_of = context.user_of
         self._extract = context.extract
         self._clock = context.clock
         self._observer = context.observer
@@ -63,21 +65,24 @@ class ListFolders:
             MailboxError: the account went out of reach.
             TemporaryError: the database did.
         """
-        if self._lists is None or not self._user:
+        possible = list(_listing(state))
+        if self._lists is None or not possible:
             return
-        moved: list[PossibleLesson] = []
-        for one in _listing(state):
-            about = known.get(one.changed.message.id or "")
-            if await self._verifier.is_moved(one, state, views, about):
-                moved.append(one)
-        if len(moved) > MOST:
-            error = FolderError(f"{len(moved):,} messages were moved at once: no list was changed")
+        if len(possible) > MOST:
+            error = FolderError(f"{len(possible):,} messages moved at once: no list was changed")
             self._observer.failed("entries.left", error, account=self._mailbox.key)
             return
-        for one in moved:
-            await self._follow(one, state, self._lists)
+        user = await self._user_of(self._mailbox.actor)
+        if user is None:
+            raise StorageUnavailable("whose account this is could not be asked")
+        for one in possible if user else ():
+            about = known.get(one.changed.message.id or "")
+            if await self._verifier.is_moved(one, state, views, about):
+                await self._follow(one, state, self._lists, user)
 
-    async def _follow(self, one: PossibleLesson, state: PollState, lists: SenderLists) -> None:
+    async def _follow(
+        self, one: PossibleLesson, state: PollState, lists: SenderLists, user: str
+    ) -> None:
         """Do as one mail says that was moved."""
         folder = one.changed.folder
         try:
@@ -87,15 +92,15 @@ class ListFolders:
             sender = (await asyncio.to_thread(self._extract, content)).proof.sender
             for effect in _left(one.rows, state):
                 if effect is not folder.list:
-                    await self._take_back(effect, sender, lists)
+                    await self._take_back(effect, sender, lists, user)
             if folder.list is not None:
-                await self._add(folder.list, sender, lists)
+                await self._add(folder.list, sender, lists, user)
         except (FolderError, EntryError) as error:
             self._observer.failed("entry.failed", error, account=self._mailbox.key)
 
-    async def _add(self, effect: Effect, sender: Sender, lists: SenderLists) -> None:
+    async def _add(self, effect: Effect, sender: Sender, lists: SenderLists, user: str) -> None:
         expires = self._expires()
-        entry = await lists.add_sender(effect, sender, owner=self._user, expires=expires)
+        entry = await lists.add_sender(effect, sender, owner=user, expires=expires)
         if entry is None:
             error = EntryError(f"a message to {effect} has no sender: {sender.trouble}")
             self._observer.failed("entry.failed", error, account=self._mailbox.key)
@@ -104,8 +109,10 @@ class ListFolders:
             "entry.added", account=self._mailbox.key, effect=str(effect), entry=entry.number
         )
 
-    async def _take_back(self, effect: Effect, sender: Sender, lists: SenderLists) -> None:
-        if await lists.take_back(effect, sender, owner=self._user):
+    async def _take_back(
+        self, effect: Effect, sender: Sender, lists: SenderLists, user: str
+    ) -> None:
+        if await lists.take_back(effect, sender, owner=user):
             self._observer.happened("entry.removed", account=self._mailbox.key, effect=str(effect))
 
     def _expires(self) -> datetime | None:

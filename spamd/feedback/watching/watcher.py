@@ -332,14 +332,13 @@ def sent_mail(
     mailbox: Mailbox, context: WatcherContext, options: FeedbackOptions
 ) -> SentMail | None:
     """Return what reads to whom the owner of an account writes; None where nobody keeps it."""
-    user = context.user_of(mailbox.actor)
-    if context.correspondents is None or not user:
+    if context.correspondents is None:
         return None
     return SentMail(
         mailbox,
         context.mailboxes,
         context.correspondents,
-        user,
+        context.user_of,
         options,
         context.clock,
         context.observer,

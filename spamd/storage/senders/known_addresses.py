@@ -1,15 +1,16 @@
 """To whom people have written: keyed hashes in the database, for each user so many."""
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
 from sqlalchemy import case, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.feedback.ports import Written
 from spamd.lists.known import KnownOptions, address_hash
+from spamd.lists.ports import Written
 from spamd.storage.engine import Database, chunks, retried, upsert
 from spamd.storage.people_tables import known_address
 from spamd.storage.senders.entries import count_removal
@@ -20,8 +21,9 @@ from spamd.storage.times import to_number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRow:
-    """One address of one user, as a row and as an export has it."""
+    """One address of one user, as an export has it; `key` tells whose secret the hashes need."""
 
+    key: str
     owner: str
     pair: int
     address: int
@@ -51,7 +53,7 @@ class SqlKnownAddresses:
         if not seen:
             return
         async with self._database.writing() as connection:
-            key: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
+            key = await _secret(connection)
             rows = [
                 {
                     "owner": user,
@@ -66,17 +68,14 @@ class SqlKnownAddresses:
             await _put(connection, rows)
             await _keep(connection, user, self._options.most)
 
-    async def add_missing(self, key: bytes, rows: Sequence[KnownRow]) -> int:
-        """Keep rows that an import brings, if they were made with our key; return how many."""
+    async def add_missing(self, rows: Sequence[KnownRow]) -> int:
+        """Keep rows that an import brings, those made with our key; return how many are new."""
         async with self._database.writing() as connection:
-            ours: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
-            if key != key_check(ours):
-                return 0
+            ours = key_check(await _secret(connection))
             there = set((await connection.execute(select(known_address.c.pair))).scalars())
-            fresh = [asdict(row) for row in rows if row.pair not in there]
-            fresh.sort(key=lambda row: str(row["pair"]))
-            for part in chunks(fresh):
-                await _put(connection, part)
+            fresh = [row for row in rows if row.key == ours and row.pair not in there]
+            for part in chunks(sorted(fresh, key=lambda row: str(row.pair))):
+                await _put(connection, [_columns(row) for row in part])
             return len(fresh)
 
     async def count(self, owner: str | None = None) -> int:
@@ -134,13 +133,34 @@ async def forget_user(connection: AsyncConnection, user: str) -> int:
 
 async def walk(connection: AsyncConnection) -> AsyncIterator[KnownRow]:
     """Yield all rows in the order in which they came."""
-    row = known_address.c
+    row, key = known_address.c, key_check(await _secret(connection))
     wanted = select(row.owner, row.pair, row.address, row.times, row.last).order_by(row.id)
-    async for each in await connection.stream(wanted):
-        owner, pair, address, times, last = each
-        yield KnownRow(owner=owner, pair=pair, address=address, times=times, last=last)
+    async for owner, pair, address, times, last in await connection.stream(wanted):
+        yield KnownRow(key=key, owner=owner, pair=pair, address=address, times=times, last=last)
 
 
-def key_check(key: bytes) -> bytes:
+def row_of(line: Mapping[str, Any]) -> KnownRow:
+    """Return the row that a line of an export holds.
+
+    Raises:
+        KeyError, TypeError, ValueError: it holds none.
+    """
+    return KnownRow(
+        key=str(line["key"]),
+        owner=str(line["owner"]),
+        **{name: int(np.int64(line[name])) for name in ("pair", "address", "times", "last")},
+    )
+
+
+def key_check(key: bytes) -> str:
     """Return what tells whether hashes were made with a key, and not the key."""
-    return blake2b(digest_size=8, key=key[:64], person=b"spamd known key").digest()
+    return blake2b(digest_size=8, key=key[:64], person=b"spamd known key").hexdigest()
+
+
+def _columns(row: KnownRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in ("owner", "pair", "address", "times", "last")}
+
+
+async def _secret(connection: AsyncConnection) -> bytes:
+    found: bytes = (await connection.execute(select(corpus.c.secret))).scalar_one()
+    return found

@@ -4,9 +4,9 @@ So neither a slow nor an absent database delays a mail. What waits is bounded; b
 left out: whoever writes to somebody once more makes it known then.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from spamd.feedback.ports import Correspondents, Written
+from spamd.lists.ports import Correspondents, UserOf, Written
 from spamd.message.authentication.sender import address_name
 from spamd.ports import Clock
 
@@ -22,13 +22,11 @@ class OutgoingMail:
 
     Args:
         correspondents: remembers it.
-        user_of: returns the user that a login name means.
+        user_of: tells which user a login name means.
         clock: tells when it was.
     """
 
-    def __init__(
-        self, correspondents: Correspondents, user_of: Callable[[str], str], clock: Clock
-    ) -> None:
+    def __init__(self, correspondents: Correspondents, user_of: UserOf, clock: Clock) -> None:
         self._correspondents = correspondents
         self._user_of = user_of
         self._clock = clock
@@ -39,28 +37,29 @@ class OutgoingMail:
         """Note the recipients of a mail from a client that has logged in; never fails."""
         names = (each.decode("utf-8", "replace") for each in recipients[:MOST_RECIPIENTS])
         addresses = tuple(filter(None, map(address_name, names)))
-        user = self._user_of(login)
-        if user and addresses and self._addresses + len(addresses) <= MOST_WAITING:
+        if addresses and self._addresses + len(addresses) <= MOST_WAITING:
             mail = Written(time=self._clock.now(), addresses=addresses)
-            self._waiting.setdefault(user, []).append(mail)
+            self._waiting.setdefault(login, []).append(mail)
             self._addresses += len(addresses)
 
     async def flush(self) -> None:
-        """Write down what waits.
+        """Write down what waits; what a login sent of which nobody can tell whose it is waits on.
 
         Raises:
             StorageUnavailable: the rest goes on waiting.
         """
-        while self._waiting:
-            user = next(iter(self._waiting))
-            mails = tuple(self._waiting[user])
+        for login in list(self._waiting):
+            user = await self._user_of(login) if login else ""  # it was passed through, unread
+            if user is None:
+                continue
+            mails = tuple(self._waiting[login])
             await self._correspondents.wrote(user, mails)
-            self._forget(user, mails)
+            self._forget(login, mails)
 
-    def _forget(self, user: str, mails: Sequence[Written]) -> None:
+    def _forget(self, login: str, mails: Sequence[Written]) -> None:
         """Let go of what was written down; more may have come meanwhile."""
         waiting = self._waiting
-        waiting[user] = waiting[user][len(mails) :]
-        if not waiting[user]:
-            del waiting[user]
+        waiting[login] = waiting[login][len(mails) :]
+        if not waiting[login]:
+            del waiting[login]
         self._addresses -= sum(len(mail.addresses) for mail in mails)
