@@ -20,7 +20,7 @@ from math import nan
 from typing import TYPE_CHECKING, Protocol
 
 from spamd import resources
-from spamd.admin.administration import Administration
+from spamd.admin.measured import note
 from spamd.bayes.decision import thresholds
 from spamd.bayes.model import Model
 from spamd.clock import WallClock
@@ -46,9 +46,10 @@ from spamd.settings import Settings
 from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.maintenance.expiry import expire
 from spamd.storage.store import Store
-from spamd.store_opening import FOLLOW, NoVerdicts, StoreOpening
+from spamd.store_opening import FOLLOW, NoVerdicts, OpenStore, StoreOpening
 
 if TYPE_CHECKING:
+    from spamd.admin.administration import Administration
     from spamd.listeners.web.server import HttpListener
     from spamd.storage.senders.outgoing import OutgoingMail
     from spamd.users.directory import Directory
@@ -156,6 +157,7 @@ class Application:
         )
         self._web = self._http_listener() if settings.web.listeners else None
         self._outgoing: OutgoingMail | None = None
+        self._administers: Administration | None = None
         self._feedback_changed = asyncio.Event()
         resources.extract(settings)(FIRST)
 
@@ -209,7 +211,10 @@ class Application:
             scans_days=self._settings.database.scans_days,
             kept_days=self._settings.feedback.kept_days,
         )
-        self._metrics.error_rates(error_rates(await store.outcomes(since, until)))
+        rates = error_rates(await store.outcomes(since, until))
+        self._metrics.error_rates(rates)
+        if self._web is not None:
+            await note(store.records, WallClock().now(), rates.to_json())
 
     async def _expire(self, store: Store) -> None:
         """Remove what is too old, and say how much that was."""
@@ -295,10 +300,10 @@ class Application:
             administration=self._administration,
         )
 
-    def _administration(self) -> Administration:
-        if (opened := self._opening.opened) is None:
+    def _administration(self) -> "Administration":
+        if self._administers is None:
             raise StorageUnavailable("the database has not answered since the start")
-        return Administration(secret=opened.secret, sessions=opened.store.sessions)
+        return self._administers
 
     def _judge(self) -> None:
         """Have mail judged and reports taken, if the store is open."""
@@ -328,8 +333,16 @@ class Application:
         )
         extract = resources.extract(settings)
         self._shared.judge_by(inspector, MessageTeacher(self._teacher, extract), people)
+        if self._web is not None:
+            self._administers = self._administered(opened)
         self._relay.context.taken.store = opened.store.taken
         self._relay.reports_to(self._report_address())
+
+    def _administered(self, opened: OpenStore) -> "Administration":
+        from spamd.site import DaemonSite, administration  # noqa: PLC0415 - only with web.listen
+
+        site = DaemonSite(lambda: self._settings, self.health)
+        return administration(opened, self._settings, site, self._teacher, self.observer)
 
     def _report_address(self) -> ReportAddress:
         settings, extract = self._settings, resources.extract(self._settings)

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spamd.admin.roles import Role
+from spamd.bayes.counts import Totals
 from spamd.bayes.decision import Action, Verdict
+from spamd.bayes.model import Model
+from spamd.lists.senders import Standing
 from spamd.message.features import Features
+from spamd.ports import Check
 from spamd.sample import Label, Sample
 from spamd.training.ports import Selection
 
@@ -195,6 +202,65 @@ class Records(Protocol):
 
     async def write_trial(self, name: str, trial: Trial | None) -> None:
         """Write under a name, or remove what stands there."""
+        ...
+
+
+class Knowledge(Protocol):
+    """What was learned, as of now; whatever is asked may raise `StorageUnavailable`."""
+
+    async def model(self, ids: NDArray[np.int64]) -> Model:
+        """Return a model of its own that knows these tokens and no others: a thread may use it."""
+        ...
+
+    async def totals(self) -> Totals:
+        """Return how much was taught."""
+        ...
+
+    def standing(self, features: Features) -> Standing:
+        """Return what is known of the sender of a mail."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A disk on which we keep something; what we keep there is `used_bytes` of it."""
+
+    name: str
+    used_bytes: int
+    free_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRow:
+    """A setting in force as TOML has it; `origin` is its file or variable, or "default"."""
+
+    key: str
+    value: str
+    origin: str
+
+
+class Site(Protocol):
+    """What this worker knows of the machine and of itself; nothing here asks the database."""
+
+    async def checks(self) -> Sequence[Check]:
+        """Return what mail needs, and whether it is there."""
+        ...
+
+    def listeners(self) -> Sequence[str]:
+        """Return the addresses at which we listen, each with its setting."""
+        ...
+
+    async def volumes(self) -> Sequence[Volume]:
+        """Return the disks."""
+        ...
+
+    def settings(self) -> Sequence[SettingRow]:
+        """Return the settings in force, secrets hidden."""
+        ...
+
+    def shows_people(self) -> bool:
+        """Tell whether lists may name people (`log.privacy` is "full")."""
         ...
 
 

@@ -43,6 +43,18 @@ class Estimate:
     interval: Interval
     least: bool
 
+    def to_json(self) -> dict[str, object]:
+        """Return the fields of `admin.measured.Rate`, as JSON has them."""
+        return {
+            "scanned": self.scanned,
+            "wrong": self.wrong,
+            "right": self.right,
+            "percent": self.rate,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "least": self.least,
+        }
+
     @property
     def untouched(self) -> int:
         """Messages of which nobody said anything."""
@@ -72,6 +84,17 @@ class ErrorRates:
     settled: int
     spam_passed: Estimate
     ham_lost: Estimate
+
+    def to_json(self) -> dict[str, object]:
+        """Return the fields of `admin.measured.Measured`, as JSON has them."""
+        return {
+            "since": self.since.isoformat(),
+            "until": self.until.isoformat(),
+            "corrected": self.corrected,
+            "unsure": self.unsure,
+            "settled": self.settled,
+            **{name: one.to_json() for name, one in self.estimates},
+        }
 
     @property
     def estimates(self) -> Iterator[tuple[str, Estimate]]:

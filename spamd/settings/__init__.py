@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -104,6 +104,38 @@ class Settings(BaseSettings):
     users: UsersOptions = Field(default_factory=UsersOptions)
     log: LogOptions = Field(default_factory=LogOptions)
 
+    _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Return the file or variable of each "section.key" that is not left at its default."""
+        return self._origins
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether all values are the same, wherever they came from."""
+        if not isinstance(other, Settings):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in Settings.model_fields)
+
+    __hash__ = None  # type: ignore[assignment]  # next_hop.routes is a dict: no hash goes with it
+
+    def stem_from(self, origins: Mapping[str, str]) -> None:
+        """Note where the values came from; `load` does."""
+        self._origins = origins
+
+    def origin(self, key: str) -> str:
+        """Return where the value of "section.key" comes from: a file, a variable or "default"."""
+        for name, origin in self._origins.items():
+            if key == name or key.startswith(f"{name}.") or name.startswith(f"{key}."):
+                return origin
+        return "default"
+
+    def shown(self) -> Iterator[tuple[str, Any]]:
+        """Yield ("section.key", value) of every setting in order, secrets hidden."""
+        for section in type(self).model_fields:
+            for key, value in keys.flat(getattr(self, section), section):
+                yield key, keys.masked(value, key)
+
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """Return every address to listen on; the part of its key before the dot is its section."""
@@ -172,12 +204,15 @@ class Configuration:
     """Settings and where each came from.
 
     file      the settings file that was read, if any
-    origins   file or variable of each "section.key" that is not left at its default
     """
 
     settings: Settings
     file: Path | None
-    origins: Mapping[str, str]
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Return the file or variable of each "section.key" that is not left at its default."""
+        return self.settings.origins
 
     @property
     def read_from(self) -> str:
@@ -186,16 +221,11 @@ class Configuration:
 
     def origin(self, key: str) -> str:
         """Return where the value of "section.key" comes from: a file, a variable or "default"."""
-        for name, origin in self.origins.items():
-            if key == name or key.startswith(f"{name}.") or name.startswith(f"{key}."):
-                return origin
-        return "default"
+        return self.settings.origin(key)
 
     def shown(self) -> Iterator[tuple[str, Any]]:
         """Yield ("section.key", value) of every setting in order, secrets hidden."""
-        for section in Settings.model_fields:
-            for key, value in keys.flat(getattr(self.settings, section), section):
-                yield key, keys.masked(value, key)
+        return self.settings.shown()
 
 
 def load(
@@ -270,7 +300,8 @@ def _read(
     wrong += [fault for layer in layers for fault in faults.of_types(layer, origins, known)]
     settings, details = _made(layers)
     wrong += [faults.sentence(detail, origins, known) for detail in details]
-    found = Configuration(settings=settings, file=file, origins=origins)
+    settings.stem_from(origins)
+    found = Configuration(settings=settings, file=file)
     wrong += _conflicts(found)
     return found, list(dict.fromkeys(wrong))
 

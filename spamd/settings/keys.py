@@ -1,5 +1,6 @@
 """Settings as a flat list of "section.key": which there are, and what of them may be shown."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -56,3 +57,19 @@ def masked(value: Any, key: str) -> Any:
             return HIDDEN if ACCOUNTS.search(key) else masked_urls(value)
         case _:
             return value
+
+
+def toml(value: object) -> str:
+    """Return a value as TOML writes it."""
+    match value:
+        case dict():
+            inner = ", ".join(f"{json.dumps(name)} = {toml(v)}" for name, v in value.items())
+            return f"{{ {inner} }}" if inner else "{}"
+        case list() | tuple():
+            return f"[{', '.join(toml(inner) for inner in value)}]"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case _:
+            return json.dumps(str(value), ensure_ascii=False)

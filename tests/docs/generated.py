@@ -21,10 +21,10 @@ from typing import Any
 
 import typer
 
-from spamd.cli.commands.config import toml
 from spamd.cli.main import commands
 from spamd.observe import metrics
 from spamd.settings import Settings, defaults
+from spamd.settings.keys import toml
 
 ROOT = Path(__file__).parents[2]
 

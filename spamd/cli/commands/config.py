@@ -1,6 +1,5 @@
 """`spamd config show` and `spamd config check`."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +54,8 @@ def show(
 
 
 def _print(found: "Configuration", *, changed_only: bool) -> None:
+    from spamd.settings.keys import toml
+
     section = ""
     for key, value in found.shown():
         origin = found.origin(key)
@@ -65,22 +66,6 @@ def _print(found: "Configuration", *, changed_only: bool) -> None:
             line(f"\n[{table}]")
             section = table
         line(f"{f'{name} = {toml(value)}':<44} # {origin}")
-
-
-def toml(value: object) -> str:
-    """Return a value as TOML writes it."""
-    match value:
-        case dict():
-            inner = ", ".join(f"{json.dumps(name)} = {toml(v)}" for name, v in value.items())
-            return f"{{ {inner} }}" if inner else "{}"
-        case list() | tuple():
-            return f"[{', '.join(toml(inner) for inner in value)}]"
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case _:
-            return json.dumps(str(value), ensure_ascii=False)
 
 
 @app.command(cls=Plain)

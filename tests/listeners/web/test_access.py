@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from spamd.admin.administration import Administration
 from spamd.admin.ports import StoredSession
 from spamd.admin.roles import Role
 from spamd.errors import ConfigError, StorageUnavailable
@@ -22,7 +21,7 @@ from spamd.listeners.web.access.tokens import Token
 from spamd.listeners.web.access.tries import TRIES, WINDOW_S
 from tests.docs.blocks import block
 from tests.fakes import FakeClock, FakeSessions
-from tests.listeners.web.clients import Answer, Running, running
+from tests.listeners.web.clients import Answer, Running, office_of, running
 
 FILES = block("docs/access.md", '[web]\nlisten = ["127.0.0.1:11333"]')
 BEHIND = block("docs/access.md", "[web]\ntrusted_proxies")
@@ -146,7 +145,7 @@ async def test_the_cookie_is_for_this_host_https_and_no_script(tmp_path: Path) -
 async def test_what_is_kept_of_a_session_opens_none(tmp_path: Path) -> None:
     sessions = FakeSessions()
     web = {"password_file": kept(tmp_path, "teacher", SECRET)}
-    opened = Administration(secret=b"secret", sessions=sessions)
+    opened = office_of(sessions)
     async with running(web=web, administration=opened) as here:
         secret = cookie_of(await log_in(here)).rpartition("=")[2]
         (digest,) = sessions.rows
@@ -361,7 +360,7 @@ async def test_while_the_database_is_away_nobody_logs_in_and_tokens_still_do(
         "password_file": kept(tmp_path, "teacher", SECRET),
         "token_file": written(tmp_path, "tokens", str(Token.of("t0k3n", "x", Role.TEACHER))),
     }
-    opened = Administration(secret=b"secret", sessions=AwaySessions())
+    opened = office_of(AwaySessions())
     async with running(web=web, administration=opened) as here:
         assert (await log_in(here)).status == 503
         assert (await who(here, ELSEWHERE, f"Cookie: __Host-spamd={'A' * 43}"))[0] == 503

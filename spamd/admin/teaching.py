@@ -1,0 +1,111 @@
+"""Teaching and forgetting a mail that was scanned, with what that changes: before → after.
+
+Both are judged anew, by what was learned right before and right after: what a list or another
+lesson has changed meanwhile is in both.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from spamd.admin.mail import Judgement, Mails
+from spamd.admin.ports import Records
+from spamd.feedback.run_summary import RunSummary
+from spamd.message.features import Features
+from spamd.ports import Taught
+from spamd.sample import Label
+
+
+class Teaches(Protocol):
+    """Who learns and forgets mails that were read already (`feedback.DurableTeacher`)."""
+
+    async def teach(
+        self, mails: list[Features], label: Label, source: str, actor: str
+    ) -> RunSummary:
+        """Learn mails."""
+        ...
+
+    async def forget(self, mail: Features) -> Taught:
+        """Take back what a mail taught."""
+        ...
+
+
+class Source(StrEnum):
+    """Where a lesson came from, as the journal keeps it."""
+
+    PAGE = "page"
+    API = "api"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What became of a mail that somebody taught or took back.
+
+    outcome   learned, known (it was taught so before), held for a review, waiting for the
+              database, forgotten, unknown (it was never taught)
+    label     the lesson in force now
+    """
+
+    outcome: Taught
+    label: Label | None
+    before: Judgement
+    after: Judgement
+
+
+class Teaching:
+    """Teaches what somebody says on the page or by the API.
+
+    Args:
+        mails: knows what was scanned, and judges it.
+        records: the store as rows.
+        teacher: learns and forgets.
+    """
+
+    def __init__(self, mails: Mails, records: Records, teacher: Teaches) -> None:
+        self._mails = mails
+        self._records = records
+        self._teacher = teacher
+
+    async def teach(self, name: str, label: Label, source: Source, actor: str) -> Change | None:
+        """Learn a mail by our id or its identity; None for one that is not known any more.
+
+        Raises:
+            TemporaryError: nothing was learned.
+        """
+        found = await self._mails.features(name)
+        if found is None:
+            return None
+        _, features = found
+        before = await self._mails.judged(features)
+        done = await self._teacher.teach([features], label, source.value, actor)
+        return await self._change(features, before, _taught(done))
+
+    async def forget(self, name: str) -> Change | None:
+        """Take back what a mail taught; None for one that is not known any more.
+
+        Raises:
+            TemporaryError: nothing was taken back.
+        """
+        found = await self._mails.features(name)
+        if found is None:
+            return None
+        _, features = found
+        before = await self._mails.judged(features)
+        return await self._change(features, before, await self._teacher.forget(features))
+
+    async def _change(self, features: Features, before: Judgement, outcome: Taught) -> Change:
+        lesson = await self._records.lesson(features.digest)
+        return Change(
+            outcome=outcome,
+            label=None if lesson is None else lesson.label,
+            before=before,
+            after=await self._mails.judged(features),
+        )
+
+
+def _taught(done: RunSummary) -> Taught:
+    if done.waiting:
+        return Taught.WAITING
+    if done.held:
+        return Taught.HELD
+    return Taught.KNOWN if done.already else Taught.LEARNED
