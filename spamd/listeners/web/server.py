@@ -20,7 +20,9 @@ from spamd.admin.logins import Logins, SessionAges
 from spamd.errors import StorageUnavailable
 from spamd.listeners.web.access.guard import Guard
 from spamd.listeners.web.access.teaching import Access
+from spamd.listeners.web.api.endpoint import routes as api_routes
 from spamd.listeners.web.api.session import SessionRoutes
+from spamd.listeners.web.api.table import operations
 from spamd.listeners.web.app import application
 from spamd.listeners.web.health import HealthRoutes
 from spamd.listeners.web.options import WebOptions
@@ -74,6 +76,7 @@ class HttpListener:
             *rspamd.routes(),
             *HealthRoutes(health).routes(),
             *SessionRoutes(self._guard).routes(),
+            *api_routes(operations(bounds), self._guard, administration),
         ]
         self._config = Config(
             application(routes, shared),
