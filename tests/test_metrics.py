@@ -15,8 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from spamd.bayes.decision import Verdict
 from spamd.feedback.ports import AccountState
 from spamd.observe.cells import REGION_BYTES, Board
+from spamd.observe.families import Counter, Gauge, Histogram, Labelled
 from spamd.observe.metrics import Metrics
 from tests.docs.blocks import ROOT
+from tests.docs.generated import metrics_of
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -150,3 +152,31 @@ def test_what_was_never_counted_is_shown_as_0() -> None:
     rising, _ = samples(Metrics().text().decode())
     shown = {dict(labels)["verdict"] for name, labels in rising if name == "spamd_messages_total"}
     assert shown == set(Verdict)
+
+
+def test_every_family_that_is_defined_is_shown() -> None:
+    shown = {each.name + "_total" * (each.type == "counter") for each in Metrics().collect()}
+    assert shown == {name for name, _, _ in metrics_of()}
+
+
+def test_whatever_is_counted_is_shown_under_its_labels() -> None:
+    metrics = Metrics()
+    defined = {name.removesuffix("_total"): labels for name, labels, _ in metrics_of()}
+    families = [each for each in vars(metrics).values() if isinstance(each, Labelled)]
+    assert len(families) > 8
+    for each in families:
+        labels = dict.fromkeys(defined[each.name], "made up")
+        match each:
+            case Counter():
+                name = f"{each.name}_total"
+                before = metrics.registry.get_sample_value(name, labels) or 0.0
+                each.inc(*labels.values())
+            case Gauge():
+                name, before = each.name, 0.0
+                each.set(*labels.values(), value=1.0)
+            case Histogram():
+                name, before = f"{each.name}_count", 0.0
+                each.observe(1.0)
+            case _:
+                raise AssertionError(each)
+        assert metrics.registry.get_sample_value(name, labels) == before + 1.0

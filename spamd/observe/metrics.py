@@ -153,8 +153,8 @@ class Metrics:
             ("check",),
         )
         self._counters = (
-            *(self._messages, self._bytes, self._lessons, self._corrections, self._faults),
-            *(self._workers_lost, self._scan, self._lag),
+            *(self._messages, self._listed, self._known_senders, self._bytes, self._lessons),
+            *(self._corrections, self._faults, self._workers_lost, self._scan, self._lag),
         )
         self._build = Current("spamd_build_info", "1; the version in a label.", ("version",))
         self._corpus_now: Callable[[], CorpusNow] = CorpusNow

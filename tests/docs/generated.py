@@ -5,6 +5,7 @@ docs/operations.md    the commands: how each is called, and the first line of it
                       metrics: their labels and their help
 docs/listeners.md     the settings that name addresses to listen on
 docs/architecture.md  the packages: what each holds, its modules and lines
+config/grafana        the dashboard, from its panels (`dashboard.py`)
 
 In a document, a table stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 `test_generated.py` fails when a file is not what the code says.
@@ -25,6 +26,7 @@ from spamd.cli.main import commands
 from spamd.observe import metrics
 from spamd.settings import Settings, defaults
 from spamd.settings.keys import toml
+from tests.docs.dashboard import dashboard
 
 ROOT = Path(__file__).parents[2]
 
@@ -169,12 +171,16 @@ def _purpose(command: Any) -> str:
 
 def metrics_table() -> str:
     """Return the table of metrics, in the order of their definition."""
-    tree = ast.parse(inspect.getsource(metrics))
     rows = [
         f"| `{name}` | {', '.join(f'`{label}`' for label in labels)} | {text} |"
-        for name, labels, text in map(_metric, _definitions(tree))
+        for name, labels, text in metrics_of()
     ]
     return "\n".join(["| metric | labels | meaning |", "|---|---|---|", *rows])
+
+
+def metrics_of() -> list[tuple[str, tuple[str, ...], str]]:
+    """Return name, labels and help of every metric, in the order of their definition."""
+    return list(map(_metric, _definitions(ast.parse(inspect.getsource(metrics)))))
 
 
 def _definitions(tree: ast.Module) -> Iterator[ast.Call]:
@@ -264,6 +270,7 @@ def with_tables(old: str) -> str:
 
 FILES: Mapping[str, Callable[[str], str]] = {
     "config/spamd.toml": settings_file,
+    "config/grafana/spamd.json": dashboard,
     "docs/operations.md": with_tables,
     "docs/listeners.md": with_tables,
     "docs/architecture.md": with_tables,
@@ -275,7 +282,7 @@ def main() -> None:
     """Write every file that is not what the code says."""
     for name, make in FILES.items():
         file = ROOT / name
-        old = file.read_text("utf-8")
+        old = file.read_text("utf-8") if file.exists() else ""
         if (new := make(old)) != old:
             file.write_text(new, "utf-8")
             print(f"{name} written anew")
