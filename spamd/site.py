@@ -68,7 +68,7 @@ def administration(
             decision=settings.decision,
         ),
         mails=mails,
-        teaching=Teaching(mails, store.records, teacher),
+        teaching=Teaching(mails, store.records, teacher, resources.extract(settings)),
         words=Words(mails, knowledge),
         lessons=Lessons(store.records, knowledge, store.held, trainer),
         accounts=Watched(store.accounts, store.mailboxes, store.leases),

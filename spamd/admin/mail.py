@@ -178,6 +178,14 @@ class Mails:
         if found is None:
             return None
         scan, features = found
+        return await self.of(scan, features, words=words, people=people)
+
+    async def of(self, scan: ScanRow, features: Features, *, words: bool, people: bool) -> Mail:
+        """Return a mail that was scanned, as `show` does.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
         lesson = await self._records.lesson(features.digest)
         if lesson is not None and not people:
             lesson = nameless(lesson)

@@ -4,6 +4,8 @@ Both are judged anew, by what was learned right before and right after: what a l
 lesson has changed meanwhile is in both.
 """
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -59,12 +61,20 @@ class Teaching:
         mails: knows what was scanned, and judges it.
         records: the store as rows.
         teacher: learns and forgets.
+        extract: reads a mail.
     """
 
-    def __init__(self, mails: Mails, records: Records, teacher: Teaches) -> None:
+    def __init__(
+        self,
+        mails: Mails,
+        records: Records,
+        teacher: Teaches,
+        extract: Callable[[bytes], Features],
+    ) -> None:
         self._mails = mails
         self._records = records
         self._teacher = teacher
+        self._extract = extract
 
     async def teach(self, name: str, label: Label, source: Source, actor: str) -> Change | None:
         """Learn a mail by our id or its identity; None for one that is not known any more.
@@ -73,12 +83,16 @@ class Teaching:
             TemporaryError: nothing was learned.
         """
         found = await self._mails.features(name)
-        if found is None:
-            return None
-        _, features = found
-        before = await self._mails.judged(features)
-        done = await self._teacher.teach([features], label, source.value, actor)
-        return await self._change(features, before, _taught(done))
+        return None if found is None else await self._teach(found[1], label, source, actor)
+
+    async def teach_mail(self, content: bytes, label: Label, source: Source, actor: str) -> Change:
+        """Learn a mail, scanned or not.
+
+        Raises:
+            TemporaryError: nothing was learned.
+        """
+        features = await asyncio.to_thread(self._extract, content)
+        return await self._teach(features, label, source, actor)
 
     async def forget(self, name: str) -> Change | None:
         """Take back what a mail taught; None for one that is not known any more.
@@ -87,9 +101,22 @@ class Teaching:
             TemporaryError: nothing was taken back.
         """
         found = await self._mails.features(name)
-        if found is None:
-            return None
-        _, features = found
+        return None if found is None else await self._forget(found[1])
+
+    async def forget_mail(self, content: bytes) -> Change:
+        """Take back what a mail taught, scanned or not.
+
+        Raises:
+            TemporaryError: nothing was taken back.
+        """
+        return await self._forget(await asyncio.to_thread(self._extract, content))
+
+    async def _teach(self, features: Features, label: Label, source: Source, actor: str) -> Change:
+        before = await self._mails.judged(features)
+        done = await self._teacher.teach([features], label, source.value, actor)
+        return await self._change(features, before, _taught(done))
+
+    async def _forget(self, features: Features) -> Change:
         before = await self._mails.judged(features)
         return await self._change(features, before, await self._teacher.forget(features))
 

@@ -76,7 +76,7 @@ class HttpListener:
             *rspamd.routes(),
             *HealthRoutes(health).routes(),
             *SessionRoutes(self._guard).routes(),
-            *api_routes(operations(bounds), self._guard, administration),
+            *api_routes(operations(shared, bounds), self._guard, administration),
         ]
         self._config = Config(
             application(routes, shared),

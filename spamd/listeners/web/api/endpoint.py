@@ -131,6 +131,6 @@ async def _json(request: Request, guard: Guard) -> dict[str, object]:
 def _sentence(error: ValidationError) -> str:
     """Return the first thing that is wrong, as one line of ASCII."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    text = printable(f"{place}: {first['msg']}" if place else first["msg"], SENTENCE)
+    place, says = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+    text = printable(f"{place}: {says}" if place else says, SENTENCE)
     return text.encode("ascii", "backslashreplace").decode()

@@ -104,6 +104,7 @@ def _operation(each: Operation[Any, Any], gives: Mapping[str, Any]) -> Json:
                 for name, schema in properties.items()
                 if name not in each.in_path
             },
+            **{key: asked[key] for key in ("minProperties",) if key in asked},
         }
         found["requestBody"] = _body("application/json", body)
     return found

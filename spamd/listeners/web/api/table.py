@@ -8,13 +8,15 @@ from importlib.metadata import version
 from typing import Any
 
 from spamd.admin.roles import Role
-from spamd.listeners.web.api import reading
+from spamd.listeners.web.api import reading, teaching
 from spamd.listeners.web.api.openapi import document
 from spamd.listeners.web.api.operation import Operation, Operations, Visit
 from spamd.listeners.web.api.reading import Nothing
+from spamd.listeners.web.api.scanning import MailOperations
+from spamd.network.shared import Shared
 
 
-def operations(bounds: Mapping[str, float]) -> Operations:
+def operations(shared: Shared, bounds: Mapping[str, float]) -> Operations:
     """Return all there is; `bounds`: from which probability on each choice is taken."""
     table: Operations = ()
 
@@ -25,5 +27,10 @@ def operations(bounds: Mapping[str, float]) -> Operations:
         method="GET", path="/api/openapi.json", role=Role.READER, asks=Nothing,
         gives=Mapping[str, Any], do=openapi, summary="This document",
     )  # fmt: skip
-    table = (own, *reading.operations(bounds))
+    table = (
+        own,
+        *reading.operations(bounds),
+        *MailOperations(shared).operations(),
+        *teaching.operations(),
+    )
     return table

@@ -117,7 +117,8 @@ async def test_times_at_the_end_of_all_time_are_times(tmp_path: Path) -> None:
 async def test_another_method_is_told_which_ones_there_are(tmp_path: Path) -> None:
     async with api(tmp_path, learned=0) as there:
         answer = await there.ask("DELETE", "/api/status")
-        assert (answer.status, answer.fields["allow"]) == (405, "GET, HEAD")
+        assert answer.status == 405
+        assert set(answer.fields["allow"].split(", ")) == {"GET", "HEAD"}
         assert answer.json["error_domain"] == "request"
         assert (await there.ask("GET", "/api/nothing")).json["error"] == "Not Found"
 

@@ -11,10 +11,15 @@ from spamd.admin.roles import Role
 from spamd.listeners.web.access.headers import SECURITY
 from spamd.listeners.web.api.operation import Operation
 from spamd.listeners.web.api.table import operations
+from spamd.network.shared import Shared
+from spamd.relay.options import RelayOptions
+from tests.fakes import FakeClock, FakeInspector, FakeObserver, FakeTeacher
 from tests.listeners.web.api.asking import ELSEWHERE, TOKENS, Api, api
 from tests.listeners.web.clients import BOUNDS, Answer, answers, request
 
-TABLE = operations(BOUNDS)
+TABLE = operations(
+    Shared.of(RelayOptions(), FakeInspector(), FakeTeacher(), FakeObserver(), FakeClock()), BOUNDS
+)
 
 
 def named(operation: Operation[Any, Any]) -> str:
