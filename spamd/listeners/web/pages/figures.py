@@ -52,6 +52,16 @@ def probability(value: float | None) -> str:
     return ">0.999" if value > 1 - CERTAIN else f"{value:.3f}"
 
 
+def octets(value: int) -> str:
+    """Return a size: 512 B, 38 GB."""
+    size = float(value)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} TB"
+
+
 def signed(value: float) -> str:
     """Return log-odds with their sign: +2.31, −0.40."""
     return f"{value:+.2f}".replace("-", "−")

@@ -38,6 +38,16 @@ def slot(span: Slot) -> str:
     return history(since=as_field(span.begins), until=as_field(span.ends))
 
 
+def lesson_slot(span: Slot) -> str:
+    """Return where the lessons of a span of time are listed."""
+    return lessons(since=as_field(span.begins), until=as_field(span.ends))
+
+
+def account(name: str) -> str:
+    """Return where a watched account is shown."""
+    return asked("/account", name=name)
+
+
 def word(text: str) -> str:
     """Return where a word is looked up."""
     return asked("/words", word=text)
@@ -51,14 +61,6 @@ def mail(name: str) -> str:
 def as_field(time: datetime | None) -> str:
     """Return a time as a field of a form holds it, in UTC."""
     return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%dT%H:%M}"
-
-
-def from_field(text: str) -> datetime | None:
-    """Return the time of a field of a form, None for one that holds none."""
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
-    except ValueError:
-        return None
 
 
 def wrong(name: str, since: datetime) -> str:

@@ -13,6 +13,7 @@ FILTERS = {
     "percent": figures.percent,
     "rate": figures.rate,
     "probability": figures.probability,
+    "octets": figures.octets,
     "signed": figures.signed,
     "moment": figures.moment,
     "shown": figures.shown,

@@ -1,0 +1,73 @@
+"""`/accounts` and `/settings`: what is watched, and what holds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from itertools import groupby
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from spamd.admin.ports import SettingRow
+from spamd.admin.roles import Visitor
+from spamd.listeners.web.pages import fields
+from spamd.listeners.web.pages.frame import Frame, route
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Settings of one section."""
+
+    name: str
+    settings: tuple[SettingRow, ...]
+
+
+class PlainPages:
+    """Answers there.
+
+    Args:
+        frame: surrounds them.
+        bounds: from which probability on each choice is taken (`decision.thresholds`).
+    """
+
+    def __init__(self, frame: Frame, bounds: Mapping[str, float]) -> None:
+        self._frame = frame
+        self._bounds = bounds
+
+    def routes(self) -> list[Route]:
+        """Return what is answered where."""
+        frame = self._frame
+        return [
+            route("/accounts", frame.reading(self.accounts)),
+            route("/account", frame.reading(self.account)),
+            route("/settings", frame.reading(self.settings)),
+        ]
+
+    async def accounts(self, request: Request, visitor: Visitor) -> Response:  # noqa: ARG002 - an endpoint
+        """Show all accounts."""
+        found = await self._frame.administration().accounts.all()
+        return await self._frame.page(visitor, "accounts", "accounts", found=found)
+
+    async def account(self, request: Request, visitor: Visitor) -> Response:
+        """Show one account."""
+        name = fields.text(request.query_params, "name") or ""
+        found = await self._frame.administration().accounts.one(name)
+        if found is None:
+            return await self._frame.problem(visitor, "not_found", HTTPStatus.NOT_FOUND)
+        return await self._frame.page(visitor, "account", "accounts", found=found)
+
+    async def settings(self, request: Request, visitor: Visitor) -> Response:
+        """Show all settings, or those that differ from their defaults."""
+        changed = "changed" in request.query_params
+        rows = self._frame.administration().site.settings()
+        shown = [row for row in rows if not changed or row.origin != DEFAULT]
+        sections = [
+            Section(name=name, settings=tuple(of))
+            for name, of in groupby(shown, lambda row: row.key.rpartition(".")[0])
+        ]
+        return await self._frame.page(
+            visitor, "settings", "settings", sections=sections, bounds=self._bounds, changed=changed
+        )
