@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from spamd import resources
 from spamd.admin.accounts import Watched
 from spamd.admin.administration import Administration
+from spamd.admin.evaluation import Evaluations
 from spamd.admin.lessons import Lessons
 from spamd.admin.mail import Mails
 from spamd.admin.overview import Overviews
@@ -72,6 +73,7 @@ def administration(
         words=Words(mails, knowledge),
         lessons=Lessons(store.records, knowledge, store.held, trainer),
         accounts=Watched(store.accounts, store.mailboxes, store.leases),
+        evaluation=Evaluations(lambda: store.records, WallClock(), settings.bayes),
     )
 
 

@@ -8,6 +8,7 @@ await found.teaching.teach(id, Label.SPAM, Source.PAGE, visitor.name)
 from dataclasses import dataclass
 
 from spamd.admin.accounts import Watched
+from spamd.admin.evaluation import Evaluations
 from spamd.admin.lessons import Lessons
 from spamd.admin.mail import Mails
 from spamd.admin.overview import Overviews
@@ -36,3 +37,4 @@ class Administration:
     words: Words
     lessons: Lessons
     accounts: Watched
+    evaluation: Evaluations

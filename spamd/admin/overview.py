@@ -186,6 +186,14 @@ class Overviews:
             steps=_steps(learned, lessons, mail=mail, guarded=guarded, accounts=bool(accounts)),
         )
 
+    async def totals(self) -> Totals:
+        """Return how much was taught.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
+        return await self._knowledge.totals()
+
     async def _lessons(self) -> tuple[SourceCount, ...]:
         counts: Counter[tuple[str, Label]] = Counter()
         for each in await self._records.groups(Selection()):

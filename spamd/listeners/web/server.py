@@ -26,6 +26,7 @@ from spamd.listeners.web.api.table import operations
 from spamd.listeners.web.app import application
 from spamd.listeners.web.health import HealthRoutes
 from spamd.listeners.web.options import WebOptions
+from spamd.listeners.web.pages.site import pages
 from spamd.listeners.web.protocol import Connections, HttpProtocol
 from spamd.listeners.web.rspamd import Rspamd
 from spamd.network.shared import Shared
@@ -77,6 +78,7 @@ class HttpListener:
             *HealthRoutes(health).routes(),
             *SessionRoutes(self._guard).routes(),
             *api_routes(operations(shared, bounds), self._guard, administration),
+            *pages(self._guard, administration, bounds),
         ]
         self._config = Config(
             application(routes, shared),

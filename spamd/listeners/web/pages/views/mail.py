@@ -53,9 +53,7 @@ class MailPage:
         found = await here.mails.basis(name, people=here.site.shows_people())
         return await self._frame.page(visitor, "basis", "history", found=found, name=name)
 
-    async def teach(
-        self, request: Request, visitor: Visitor, given: Mapping[str, str]
-    ) -> Response:
+    async def teach(self, request: Request, visitor: Visitor, given: Mapping[str, str]) -> Response:
         """Teach a mail or forget its lesson, then show it."""
         name = request.path_params["name"]
         teaching = self._frame.administration().teaching

@@ -162,7 +162,13 @@ def _sources(found: Overview) -> Iterator[SourceShown]:
 
 def _steps(found: Overview) -> Iterator[StepShown]:
     learned = found.learned
-    have = {Step.HAM: (learned.ham, learned.ham_missing), Step.SPAM: (learned.spam, learned.spam_missing)}
+    have = {
+        Step.HAM: (learned.ham, learned.ham_missing),
+        Step.SPAM: (learned.spam, learned.spam_missing),
+    }
+        Step.HAM: (learned.ham, learned.ham_missing),
+        Step.SPAM: (learned.spam, learned.spam_missing),
+    }
     for each in found.steps:
         there, missing = have.get(each.step, (0, 0))
         yield StepShown(

@@ -47,7 +47,7 @@ class WordsPage:
             "words",
             asked=asked or "",
             found=found,
-            totals=await here.totals(),
+            totals=await here.overview.totals(),
             columns=charts.columns(slots),
             labels=slots[:: charts.every(slots, LABELS)],
             older=older,
