@@ -88,6 +88,7 @@ class Frame:
         name: str,
         active: str,
         status: int = HTTPStatus.OK,
+        /,
         **values: object,
     ) -> Response:
         """Return the page of a template, made in a thread: a long list takes some milliseconds."""

@@ -34,6 +34,7 @@ async def test_every_view_answers_whatever_there_is_to_show(tmp_path: Path, lear
             for path in (*VIEWS, f"/mail/{name}", f"/mail/{name}/basis"):
                 answer = await web.get(path, HERE)
                 text = answer.body.decode()
+                assert not web.observer.faults, path
                 assert answer.status == 200, f"{path}: {text[:2000]}"
                 for raw in ("<script>alert", "<b>offer", "<i>Q", "\x1b", "\u202e"):
                     assert raw not in text, path

@@ -166,9 +166,6 @@ def _steps(found: Overview) -> Iterator[StepShown]:
         Step.HAM: (learned.ham, learned.ham_missing),
         Step.SPAM: (learned.spam, learned.spam_missing),
     }
-        Step.HAM: (learned.ham, learned.ham_missing),
-        Step.SPAM: (learned.spam, learned.spam_missing),
-    }
     for each in found.steps:
         there, missing = have.get(each.step, (0, 0))
         yield StepShown(
