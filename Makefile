@@ -4,7 +4,7 @@
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
 # WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs histories year person listeners scale check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
+.PHONY: help run test docs man histories year person listeners scale check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -42,6 +42,9 @@ test: $(DEV)  ## run all tests on all cores; as root it first installs the serve
 
 docs: $(DEV)  ## write config/spamd.toml and the tables of the documents from the code
 	$(BIN)/python -m tests.docs.generated
+
+man: $(DEV)  ## write the manual pages, man/*.1, from the command line
+	$(BIN)/python -m tests.docs.generated man
 
 histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on a Dovecot: only people teach
 	nice $(BIN)/python -m tests.feedback.histories_run 10000

@@ -27,6 +27,9 @@ EPILOG = (
     " message 0 spam, 1 ham, 2 unsure, 3 trouble."
 )
 
+COMPLETION = "_SPAMD_COMPLETE"
+"""Set by a shell that asks what may follow, or that wants its script (docs/operations.md)."""
+
 UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """What the output can meet with: nobody reads it, or the disk under it is full or broken."""
 
@@ -67,6 +70,8 @@ def run(arguments: Sequence[str]) -> int:
     here = Session()
     front, rest = hoisted(arguments)
     try:
+        if COMPLETION in os.environ:
+            _complete()
         command = typer.main.get_command(commands(rest[0] if rest else None))
         wanted = front + rest if arguments else ["--help"]
         code: int = command.main(wanted, "spamd", standalone_mode=False, obj=here) or Exit.DONE
@@ -113,6 +118,13 @@ def commands(only: str | None = None) -> typer.Typer:
         if only == name or only not in known:
             app.add_typer(_loaded(group), name=name, rich_help_panel=heading)
     return app
+
+
+def _complete() -> None:
+    """Make typer know the shells; it does so by itself only where it adds options to install."""
+    from typer.completion import completion_init  # type: ignore[attr-defined]  # theirs, unnamed
+
+    completion_init()
 
 
 def _loaded(place: str) -> Any:

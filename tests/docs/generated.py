@@ -6,6 +6,7 @@ docs/operations.md    the commands: how each is called, and the first line of it
 docs/listeners.md     the settings that name addresses to listen on
 docs/architecture.md  the packages: what each holds, its modules and lines
 config/grafana        the dashboard, from its panels (`dashboard.py`)
+man                   the manual pages, from the command line (`manual.py`)
 
 In a document, a table stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 `test_generated.py` fails when a file is not what the code says.
@@ -14,6 +15,7 @@ In a document, a table stands between `<!-- generated: NAME -->` and `<!-- end -
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -27,6 +29,7 @@ from spamd.observe import metrics
 from spamd.settings import Settings, defaults
 from spamd.settings.keys import toml
 from tests.docs.dashboard import dashboard
+from tests.docs.manual import pages
 
 ROOT = Path(__file__).parents[2]
 
@@ -271,6 +274,7 @@ def with_tables(old: str) -> str:
 FILES: Mapping[str, Callable[[str], str]] = {
     "config/spamd.toml": settings_file,
     "config/grafana/spamd.json": dashboard,
+    **pages(),
     "docs/operations.md": with_tables,
     "docs/listeners.md": with_tables,
     "docs/architecture.md": with_tables,
@@ -278,9 +282,11 @@ FILES: Mapping[str, Callable[[str], str]] = {
 """What is generated: path, and what makes its text from the text that is there."""
 
 
-def main() -> None:
-    """Write every file that is not what the code says."""
+def main(begin: str = "") -> None:
+    """Write every file, of those whose names begin so, that is not what the code says."""
     for name, make in FILES.items():
+        if not name.startswith(begin):
+            continue
         file = ROOT / name
         old = file.read_text("utf-8") if file.exists() else ""
         if (new := make(old)) != old:
@@ -289,4 +295,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -68,6 +68,7 @@ _FILES = {
     "miltertest": [Path("/usr/bin/miltertest")],
     "dovecot": [Path("/usr/sbin/dovecot"), Path("/usr/lib/dovecot/lmtp")],
     "promtool": [Path("/usr/bin/promtool")],
+    "groff": [Path("/usr/bin/groff")],
     "chromium": [Path("/usr/bin/chromium")],
     "spamc-clients": [SPAMC_CLIENTS / "aiospamc", SPAMC_CLIENTS / "isbg"],
     "spamassassin": [Path("/usr/sbin/spamd"), Path("/usr/bin/spamc")],
