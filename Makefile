@@ -4,7 +4,7 @@
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
 # WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs man histories year person listeners scale check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
+.PHONY: help run test docs man site histories year person listeners scale check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -45,6 +45,9 @@ docs: $(DEV)  ## write config/spamd.toml and the tables of the documents from th
 
 man: $(DEV)  ## write the manual pages, man/*.1, from the command line
 	$(BIN)/python -m tests.docs.generated man
+
+site: $(DEV)  ## write the documents as a site into build/site, without network
+	$(BIN)/python -m tests.docs.site build/site
 
 histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on a Dovecot: only people teach
 	nice $(BIN)/python -m tests.feedback.histories_run 10000
