@@ -6,6 +6,7 @@
 
 from alembic import context
 
+from spamd.storage.layers.tables import user_lesson  # noqa: F401 - of the same metadata
 from spamd.storage.people_tables import wish
 
 connection = context.config.attributes.get("connection")

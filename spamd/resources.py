@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from spamd.storage.store import Store
     from spamd.training.ports import TrainingObserver
     from spamd.training.trainer import Trainer
+    from spamd.training.user_trainer import UserTrainer
     from spamd.users.directory import Directory
     from spamd.users.ports import Lookup, Names
 
@@ -154,7 +155,13 @@ def people(
         return None
     from spamd.users.people import KnownPeople
 
-    return KnownPeople(settings.users, observer, names=names, wishes=store.wishes_in_memory)
+    return KnownPeople(
+        settings.users,
+        observer,
+        names=names,
+        wishes=store.wishes_in_memory,
+        layers=store.layers,
+    )
 
 
 def user_of(names: "Callable[[], Names]") -> "UserOf":
@@ -199,6 +206,15 @@ def trainer(
         clock=WallClock(),
         options=settings.training,
         observer=observer,
+    )
+
+
+def user_trainer(store: "Store", settings: "Settings") -> "UserTrainer":
+    """Return what teaches and takes back for one user."""
+    from spamd.training.user_trainer import UserTrainer
+
+    return UserTrainer(
+        unit_of_work=store.user_unit_of_work, clock=WallClock(), options=settings.training
     )
 
 

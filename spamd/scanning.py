@@ -10,12 +10,14 @@ the weighing (well under a millisecond) always happens on the loop that also ref
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.decision import Action, DecisionOptions, Verdict
 from spamd.bayes.evidence import Explanation, explain
 from spamd.bayes.model import CLASSIFIERS, Evidence, Model
+from spamd.bayes.own import OwnWord
 from spamd.bayes.wishes import borders, decide_for
 from spamd.errors import Overloaded
 from spamd.explanation import with_sender
@@ -25,7 +27,7 @@ from spamd.message.authentication.route import plain_address, within
 from spamd.message.features import Features, believed, extract
 from spamd.message.identity import CUT, new_id, with_rest
 from spamd.message.tokens.tokenizer import TokenizerOptions
-from spamd.person import SITE, Person
+from spamd.person import SITE, Person, own_word
 from spamd.report import ScanReport, Verdicts
 
 if TYPE_CHECKING:  # a command that scans needs nothing else of the ports
@@ -54,6 +56,25 @@ class OutgoingMail(Protocol):
     def sent(self, login: str, recipients: Sequence[bytes]) -> None:
         """Note the recipients of a mail from a client that has logged in; never fails."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the site's model makes of a mail, and what its reader's own lessons say."""
+
+    model: Model
+    evidence: Evidence
+    own: OwnWord | None = None
+
+    @property
+    def log_odds(self) -> float:
+        """Return the log-odds of spam for this reader."""
+        return self.evidence.log_odds if self.own is None else self.own.log_odds
+
+    @property
+    def probability(self) -> float:
+        """Return the probability of spam for this reader."""
+        return self.evidence.probability if self.own is None else sigmoid(self.own.log_odds)
 
 
 class Scanner:
@@ -137,8 +158,8 @@ class Scanner:
     def judge(self, features: Features, started: float, person: Person = SITE) -> ScanReport:
         """Return a person's report on features; extraction began at `started` (monotonic s)."""
         model, standing = self._model(), self._senders().of(features.proof, user=person.user)
-        evidence = model.weigh(features.sample)
-        return self._report(features, started, model, evidence, person, standing)
+        weighed = Weighed(model, model.weigh(features.sample), own_word(person, features))
+        return self._report(features, started, weighed, person, standing)
 
     def verdicts(
         self, features: Features, started: float, people: Mapping[bytes, Person]
@@ -148,38 +169,43 @@ class Scanner:
         evidence = model.weigh(features.sample)
         senders, proof = self._senders(), features.proof
         common = senders.of(proof)
-        site = self._report(features, started, model, evidence, SITE, common)
+        site = self._report(features, started, Weighed(model, evidence), SITE, common)
         by_user: dict[tuple[Person, Standing], ScanReport] = {}
         own: dict[bytes, ScanReport] = {}
         for recipient, person in people.items():
             standing = senders.of(proof, user=person.user, recipient=recipient)
-            if not person.differs and standing == common:
+            if person.layer is None and not person.differs and standing == common:
                 continue
             key = (person, standing)
             if key not in by_user:
-                by_user[key] = self._report(features, started, model, evidence, person, standing)
-            own[recipient] = by_user[key]
+                weighed = Weighed(model, evidence, own_word(person, features))
+                differs = person.differs or weighed.own is not None or standing != common
+                found = self._report(features, started, weighed, person, standing)
+                by_user[key] = found if differs else site
+            if by_user[key] is not site:
+                own[recipient] = by_user[key]
         return Verdicts(site=site, own=own)
 
     def _report(
         self,
         features: Features,
         started: float,
-        model: Model,
-        evidence: Evidence,
+        weighed: "Weighed",
         person: Person,
         standing: Standing,
     ) -> ScanReport:
-        probability = standing.shifted(evidence.log_odds, evidence.probability)
+        model, evidence = weighed.model, weighed.evidence
+        probability = standing.shifted(weighed.log_odds, weighed.probability)
         decision = decide_for(probability, model.totals, self._decision, person.wishes)
         turned = False
         if standing.known.term:
-            before = decide_for(evidence.probability, model.totals, self._decision, person.wishes)
+            before = decide_for(weighed.probability, model.totals, self._decision, person.wishes)
             turned = (before.verdict, before.action) != (decision.verdict, decision.action)
         if standing.decides:
             severest = decide_for(1.0, model.totals, self._decision, person.wishes)
             decision = standing.decided(decision, reject=severest.action is Action.REJECT)
-        clauses = (standing.reason(turned=turned), person.missing)
+        said = weighed.own.words if weighed.own and not standing.decides else ""
+        clauses = (said, standing.reason(turned=turned), person.missing)
         missing = "".join(f"; {each}" for each in clauses if each)
         return ScanReport(
             id=new_id(self._random(10), self._key),
@@ -194,7 +220,7 @@ class Scanner:
             known=evidence.known,
             duration_s=self._clock.monotonic() - started,
             features=features,
-            user=person.user if person.differs or standing.own else "",
+            user=person.user if person.differs or weighed.own or standing.own else "",
             standing=standing,
         )
 

@@ -6,6 +6,7 @@ store.snapshot.model           for `scanning.Scanner`, after `await store.refres
 store.scans                    ScanLog and History
 store.senders, store.entries   what is known of senders, in memory; the lists as people keep them
 store.wishes                   what people wish; `wishes_in_memory` follows it
+store.layers                   users' own lessons, in memory as they are asked for
 store.mailboxes, store.kept, store.accounts, store.held, store.leases
 store.taken                    for the relay: what a retry need not repeat
 store.records, store.sessions  what the page and the API show, and who looks
@@ -39,6 +40,8 @@ from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_model
 from spamd.storage.engine import Database
 from spamd.storage.kept_messages import SqlKeptMessages
+from spamd.storage.layers.memory import LayersInMemory
+from spamd.storage.layers.unit_of_work import SqlUserUnitOfWork
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.mapped.shared_tables import SharedTables
 from spamd.storage.options import SCHEMA, DatabaseOptions
@@ -89,6 +92,7 @@ class Store:
         self.known_addresses = SqlKnownAddresses(database, known)
         self.wishes = SqlWishes(database, clock)
         self.wishes_in_memory = WishesInMemory()
+        self.layers = LayersInMemory(database, clock)
         self._senders = SendersInMemory(auth, known, clock)
         self._cache = ModelCache(schema, bayes, shared)
         self._clock = clock
@@ -154,6 +158,7 @@ class Store:
         changed = await self.snapshot.refresh(self.database)
         await self._senders.refresh(self.database)
         await self.wishes_in_memory.refresh(self.database)
+        await self.layers.refresh(self.database)
         self._newest_at = asked_at
         return changed
 
@@ -170,6 +175,10 @@ class Store:
     def unit_of_work(self) -> SqlUnitOfWork:
         """Return a new transaction on what was taught."""
         return SqlUnitOfWork(self.database, self._cache, self._clock)
+
+    def user_unit_of_work(self) -> SqlUserUnitOfWork:
+        """Return a new transaction on what was taught for users."""
+        return SqlUserUnitOfWork(self.database, self._cache, self._clock)
 
     async def load_model(self, ids: NDArray[np.int64]) -> Model:
         """Return a model that knows these tokens only: enough to scan the mails that hold them.

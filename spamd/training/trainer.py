@@ -29,7 +29,6 @@ from typing import TypeVar
 from spamd.bayes.counts import distinct
 from spamd.bayes.learning import Effect, Given, learn, unlearn
 from spamd.bayes.model import Model
-from spamd.errors import StorageUnavailable
 from spamd.message.features import Features
 from spamd.ports import Clock
 from spamd.sample import Label
@@ -42,6 +41,7 @@ from spamd.training.ports import (
     TrainingObserver,
     UnitOfWork,
 )
+from spamd.training.retries import again
 
 T = TypeVar("T")
 
@@ -275,15 +275,7 @@ class Trainer:
         ]
 
     async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return the attempt's result; try again a few times while the database refuses."""
-        pause_s = self._options.pause_s
-        for _ in range(self._options.attempts - 1):
-            try:
-                return await attempt()
-            except StorageUnavailable:
-                await asyncio.sleep(pause_s)
-                pause_s *= 2
-        return await attempt()
+        return await again(attempt, self._options)
 
     def _tell(self, source: str, outcomes: Iterable[Outcome]) -> None:
         if self._observer is None:

@@ -7,9 +7,10 @@ not be had by then is said in `Person.missing`, and the rest holds.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from spamd.bayes.own import Layer
 from spamd.errors import TemporaryError
 from spamd.person import SITE, Person
 from spamd.ports import Observer
@@ -52,27 +53,34 @@ class KnownPeople:
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         named = await self._names.of(recipients)
         people = {each.user: self._person(each) for each in named.values() if each.user}
-        people |= await self._with_layers(people, deadline)
+        read = await self._read(self._layers.unread(people), deadline)
+        people = {user: self._with_layer(person, read) for user, person in people.items()}
         return {recipient: people.get(each.user, SITE) for recipient, each in named.items()}
 
     def _person(self, named: Named) -> Person:
         wishes = self._wishes.of(named.user)
         return Person(user=named.user, wishes=wishes, missing=named.missing)
 
-    async def _with_layers(
-        self, people: Mapping[str, Person], deadline: float
-    ) -> Mapping[str, Person]:
+    def _with_layer(self, person: Person, read: Mapping[str, Layer | None]) -> Person:
+        """Return a person with their layer, or with word that it could not be read."""
+        if person.user not in read:
+            return replace(person, layer=self._layers.of(person.user))
+        if (layer := read[person.user]) is not None:
+            return replace(person, layer=layer)
+        return replace(person, missing="; ".join(filter(None, (person.missing, NO_LAYER))))
+
+    async def _read(self, users: Collection[str], deadline: float) -> Mapping[str, Layer | None]:
+        """Return layers that had to be read, None for each that could not be."""
+        if not users:
+            return {}
         try:
             async with asyncio.timeout_at(deadline):
-                found = await self._layers.of(people)
+                found = await self._layers.read(users)
         except (TimeoutError, TemporaryError) as error:
             if not self._lost:
                 self._observer.failed("layers.lost", error)
             self._lost = True
-            return {
-                user: replace(person, missing="; ".join(filter(None, (person.missing, NO_LAYER))))
-                for user, person in people.items()
-            }
+            return dict.fromkeys(users)
         if self._lost:
             self._observer.happened("layers.regained")
         self._lost = False

@@ -1,11 +1,11 @@
 """What a person is put together from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from spamd.bayes.own import Layer
 from spamd.bayes.wishes import NO_WISHES, Wishes
-from spamd.person import Person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,14 @@ class WishesSource(Protocol):
 class Layers(Protocol):
     """Who knows what was learned from people alone."""
 
-    async def of(self, people: Mapping[str, Person]) -> Mapping[str, Person]:
-        """Return these people, by user, with their layers; who has none may be left out.
+    def of(self, user: str) -> Layer | None:
+        """Return a user's layer, None for who has none, and for whom it must be read first."""
+
+    def unread(self, users: Collection[str]) -> Sequence[str]:
+        """Return those of these users whose layer must be read first."""
+
+    async def read(self, users: Collection[str]) -> Mapping[str, Layer]:
+        """Read users' layers; who has none is left out.
 
         It is cancelled when the time is over; what it has read by then it keeps for the next mail.
 
@@ -74,6 +80,14 @@ class NoWishes:
 class NoLayers:
     """Nobody has a layer."""
 
-    async def of(self, people: Mapping[str, Person]) -> Mapping[str, Person]:  # noqa: ARG002 - the port
+    def of(self, user: str) -> Layer | None:  # noqa: ARG002 - the port
+        """Return no layer."""
+        return None
+
+    def unread(self, users: Collection[str]) -> Sequence[str]:  # noqa: ARG002 - the port
         """Return nobody."""
+        return ()
+
+    async def read(self, users: Collection[str]) -> Mapping[str, Layer]:  # noqa: ARG002 - the port
+        """Return no layers."""
         return {}

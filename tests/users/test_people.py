@@ -1,7 +1,7 @@
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 
+from spamd.bayes.own import Layer
 from spamd.bayes.wishes import NO_WISHES, Wishes
 from spamd.errors import StorageUnavailable
 from spamd.person import SITE, Person
@@ -13,6 +13,7 @@ from tests.fakes import FakeObserver
 
 OPTIONS = UsersOptions(enabled=True, timeout_s=0.01)
 NEVER = Wishes(tag=False)
+LAYER = Layer([])
 ANNA, BOB = b"Anna+x@example.org", b"bob@example.org"
 
 
@@ -22,20 +23,26 @@ class Wished:
 
 
 class Layered:
-    """Gives everybody a layer, told by their wishes; or fails, or hangs."""
+    """Gives everybody a layer, read anew each time; or fails, or hangs."""
 
     def __init__(self) -> None:
         self.fault: Exception | None = None
         self.hangs = False
         self.asked: list[set[str]] = []
 
-    async def of(self, people: Mapping[str, Person]) -> Mapping[str, Person]:
-        self.asked.append(set(people))
+    def of(self, user: str) -> Layer | None:
+        return None
+
+    def unread(self, users: Collection[str]) -> Sequence[str]:
+        return list(users)
+
+    async def read(self, users: Collection[str]) -> Mapping[str, Layer]:
+        self.asked.append(set(users))
         if self.fault is not None:
             raise self.fault
         if self.hangs:
             await asyncio.Event().wait()
-        return {user: replace(person, wishes=NEVER) for user, person in people.items()}
+        return dict.fromkeys(users, LAYER)
 
 
 class NamedOnes:
@@ -56,7 +63,9 @@ async def test_a_recipient_is_a_person_with_wishes_and_a_layer() -> None:
     )
     found = await people.of([ANNA, b"anna@example.org", BOB])
     assert (
-        found[ANNA] == found[b"anna@example.org"] == Person(user="anna@example.org", wishes=NEVER)
+        found[ANNA]
+        == found[b"anna@example.org"]
+        == Person(user="anna@example.org", wishes=NEVER, layer=LAYER)
     )
     assert found[BOB].user == "bob@example.org"
     assert layers.asked == [{"anna@example.org", "bob@example.org"}]

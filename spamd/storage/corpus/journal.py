@@ -11,7 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from spamd.bayes.counts import taught
 from spamd.bayes.fusion import ScoreHistory
 from spamd.bayes.learning import Effect
-from spamd.sample import Label
+from spamd.message.features import Texts
+from spamd.sample import Label, Sample
 from spamd.storage.corpus.codec import (
     BlobError,
     chosen,
@@ -216,11 +217,16 @@ async def remove(connection: AsyncConnection, digests: Sequence[bytes]) -> None:
 
 
 def content(each: Lesson) -> bytes:
-    """Return what a lesson teaches as bytes: only the tokens that count, of a very long mail."""
-    rows = taught(each.sample)
+    """Return what a lesson teaches as bytes."""
+    return encoded(each.sample, each.texts)
+
+
+def encoded(sample: Sample, texts: Texts) -> bytes:
+    """Return a sample as a journal keeps it: only the tokens that count, of a very long mail."""
+    rows = taught(sample)
     if rows is None:
-        return encode_sample(each.sample, each.texts)
-    return encode_sample(*chosen(each.sample, each.texts, rows))
+        return encode_sample(sample, texts)
+    return encode_sample(*chosen(sample, texts, rows))
 
 
 def conditions(selection: Selection) -> list[ColumnElement[bool]]:

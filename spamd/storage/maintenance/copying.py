@@ -39,6 +39,7 @@ from sqlalchemy.types import String, TypeDecorator
 from spamd.errors import SpamdError
 from spamd.storage import tables
 from spamd.storage.engine import Database
+from spamd.storage.layers.tables import user_lesson  # noqa: F401 - of the same metadata
 from spamd.storage.migrate import check_schema, upgrade
 
 ROWS = 1_000

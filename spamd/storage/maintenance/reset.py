@@ -13,8 +13,15 @@ from spamd.ports import Clock
 from spamd.storage.corpus import corpus_tables
 from spamd.storage.corpus.news import announce
 from spamd.storage.engine import Database
+from spamd.storage.layers.tables import origin_users, user_layer, user_lesson, user_sample
+from spamd.storage.layers.user_lessons import LAYERS
 from spamd.storage.maintenance.export import export_file
+from spamd.storage.senders.entries import count_removal
 from spamd.storage.tables import change, corpus, fact, fusion, grams, lesson, sample, tally, token
+
+TAUGHT = (sample, lesson, tally, token, fact, change, grams, fusion)
+
+OF_USERS = (user_lesson, user_sample, user_layer, origin_users)
 
 
 async def reset(database: Database, clock: Clock, folder: Path) -> Path:
@@ -36,7 +43,7 @@ async def reset(database: Database, clock: Clock, folder: Path) -> Path:
         await export_file(database, copy)
     async with database.writing() as connection:
         await corpus_tables.version(connection, lock=True)
-        for table in (sample, lesson, tally, token, fact, change, grams, fusion):
+        for table in (*TAUGHT, *OF_USERS):
             await connection.execute(delete(table))
         await connection.execute(
             update(corpus).values(
@@ -49,5 +56,6 @@ async def reset(database: Database, clock: Clock, folder: Path) -> Path:
                 generation=secrets.randbits(62),
             )
         )
+        await count_removal(connection, LAYERS)
         await announce(connection)
     return copy

@@ -18,6 +18,7 @@ from spamd.bayes.model import BayesOptions, Model
 from spamd.sample import FactSchema
 from spamd.storage.corpus import corpus_tables, imported_counts, journal, token_table
 from spamd.storage.engine import Database
+from spamd.storage.layers import user_lessons
 from spamd.training.ports import Lesson
 
 
@@ -59,6 +60,7 @@ async def verify(database: Database, schema: FactSchema) -> Findings:
             faults.append("the counts of the facts are not those of the journal")
         if not np.array_equal(await corpus_tables.grams(connection), model.grams):
             faults.append("the weights of the character grams are not those of the journal")
+        faults += await user_lessons.faults(connection)
     return Findings(lessons=lessons, tokens=len(table), faults=tuple(faults))
 
 
