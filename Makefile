@@ -4,7 +4,7 @@
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
 # WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs man site histories year person listeners scale check fix bench compare-parsers compare-browser fuzz mutants test-image pins clean
+.PHONY: help run test docs man site histories year person listeners scale check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -96,6 +96,9 @@ compare-parsers: $(DEV)  ## compare what is read of mail in CORPORA with two oth
 fuzz: $(DEV)  ## feed bytes to FUZZ (message, session, next_hop, imap, report, milter); needs pip install atheris
 	$(BIN)/python -m $$(find tests -name 'fuzz_$(FUZZ).py' | tr / . | sed 's/\.py$$//') \
 	  -max_total_time=$(SECONDS) -max_len=20000 -artifact_prefix=var/ var/fuzz-$(FUZZ)
+
+fuzz-api: $(DEV)  ## send the API of a running spamd what its document allows and forbids, for SECONDS; DATABASE=… names another than SQLite
+	nice $(BIN)/python -m tests.e2e.api_daemon $(SECONDS)
 
 mutants: $(DEV)  ## put faults into MUTANTS (bayes, rule, …), COUNT a module: tests must notice each
 	nice env COUNT=$(COUNT) $(BIN)/python -m tests.mutation.run $(MUTANTS)

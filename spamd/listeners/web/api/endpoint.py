@@ -120,12 +120,20 @@ async def _json(request: Request, guard: Guard) -> dict[str, object]:
     if kind != "application/json":
         raise Refusal(415, "the body has the type application/json")
     try:
-        body = json.loads(await guard.body(request, BODY_BYTES))
+        body = json.loads(await guard.body(request, BODY_BYTES), parse_float=_number)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         raise Refusal(400, "the body is no JSON object")
+    if None in body.values():
+        raise Refusal(400, "what is not meant is left out, not null")
     return body
+
+
+def _number(text: str) -> float | int:
+    """Return a number of JSON, which knows no difference between 1.0 and 1."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def _sentence(error: ValidationError) -> str:

@@ -78,31 +78,32 @@ def document(operations: Sequence[Operation[Any, Any]], version: str) -> Json:
 
 def _operation(each: Operation[Any, Any], gives: Mapping[str, Any]) -> Json:
     asked = each.asks.model_json_schema(ref_template=f"{SCHEMAS}{{model}}")
-    properties: Json = asked.get("properties", {})
-    required = set(asked.get("required", ()))
     schemas = asked.get("$defs", {})
+    properties: Json = {
+        name: _without_null(_inlined(schema, schemas))
+        for name, schema in asked.get("properties", {}).items()
+    }
+    required = set(asked.get("required", ()))
     found: Json = {
         "operationId": each.name,
         "summary": each.summary,
         "description": f"For the role {each.role}.",
         "parameters": [
-            _parameter(each, name, _inlined(schema, schemas), required=name in required)
+            _parameter(each, name, schema, required=name in required)
             for name, schema in properties.items()
             if name in each.in_path or not each.takes_json
         ],
         "responses": _responses(each, gives),
     }
     if each.mail:
-        found["requestBody"] = _body(MAIL, {"type": "string"})
+        found["requestBody"] = {"required": True, "content": {MAIL: {}}}
     elif each.takes_json:
         body: Json = {
             "type": "object",
             "additionalProperties": False,
             "required": [name for name in asked.get("required", ()) if name not in each.in_path],
             "properties": {
-                name: _inlined(schema, schemas)
-                for name, schema in properties.items()
-                if name not in each.in_path
+                name: schema for name, schema in properties.items() if name not in each.in_path
             },
             **{key: asked[key] for key in ("minProperties",) if key in asked},
         }
@@ -118,19 +119,23 @@ def _parameter(
     each: Operation[Any, Any], name: str, schema: Mapping[str, Any], *, required: bool
 ) -> Json:
     in_path = name in each.in_path
-    schema = dict(schema)
-    if not in_path and "anyOf" in schema:  # a query has no null: it leaves a name out
-        kinds = [kind for kind in schema.pop("anyOf") if kind != {"type": "null"}]
-        schema = {**kinds[0], **schema}
-        schema.pop("default", None)
     about = {"description": schema["description"]} if "description" in schema else {}
     return {
         "name": name,
         "in": "path" if in_path else "query",
         "required": in_path or required,
-        "schema": schema,
+        "schema": dict(schema),
         **about,
     }
+
+
+def _without_null(schema: Json) -> Json:
+    """Return the schema of what is left out where it is not meant."""
+    if "anyOf" not in schema:
+        return schema
+    rest = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
+    kinds = [kind for kind in schema["anyOf"] if kind != {"type": "null"}]
+    return {**kinds[0], **rest}
 
 
 def _responses(each: Operation[Any, Any], gives: Mapping[str, Any]) -> Json:

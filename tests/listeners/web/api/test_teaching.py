@@ -62,10 +62,10 @@ async def test_a_rollback_takes_back_what_its_preview_counts(tmp_path: Path) -> 
         done = await there.ask("POST", "/api/lessons/rollback", body=body)
         check(document, "/api/lessons/rollback", done.json, "post")
         assert done.json == {"taken_back": 12, "left": 0}
-        for nothing in ({}, {"label": None}):
+        for nothing, says in (({}, "say which lessons"), ({"label": None}, "what is not meant")):
             answer = await there.ask("POST", "/api/lessons/rollback", body=nothing)
             assert answer.status == 400
-            assert answer.json["error"].startswith("say which lessons")
+            assert answer.json["error"].startswith(says)
         assert (await there.get("/api/status"))["learned"]["ham"] == 12
 
 
@@ -77,7 +77,7 @@ async def test_held_lessons_are_released_and_dropped_by_number(tmp_path: Path) -
         held = await there.get("/api/lessons/held")
         check(document, "/api/lessons/held", held)
         first, second, *_ = (row["number"] for row in held["held"])
-        done = await there.ask("POST", "/api/lessons/release", body={"numbers": [first]})
+        done = await there.ask("POST", "/api/lessons/release", body={"numbers": [float(first)]})
         assert done.json == {"done": 1, "missing": 0}
         gone = await there.ask("POST", "/api/lessons/drop", body={"numbers": [second, second]})
         assert gone.json == {"done": 1, "missing": 0}
