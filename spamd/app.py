@@ -15,9 +15,9 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import nan
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from spamd import resources
 from spamd.admin.measured import note
@@ -29,7 +29,7 @@ from spamd.extraction.extractor import Extractor
 from spamd.feedback.message_teacher import MessageTeacher
 from spamd.feedback.report_address import ReportAddress
 from spamd.health import DaemonHealth
-from spamd.jobs import Job, Once, Periodic, running
+from spamd.jobs import Job, Once, Periodic, RunningListener, running
 from spamd.listeners.milter.listener import milter_listener
 from spamd.listeners.spamc.listener import spamc_listener
 from spamd.network.shared import Shared
@@ -82,16 +82,6 @@ EXPIRE_S = 3600.0
 
 AT_ONCE = ("log", "feedback", "users")
 """Sections that a reload changes; for the others the log names a restart."""
-
-
-class RunningListener(Protocol):
-    """One way in."""
-
-    async def start(self) -> None:
-        """Listen; on return every address takes connections."""
-
-    async def stop(self) -> None:
-        """Take no more mail, finish what is in flight, and end."""
 
 
 class Application:
@@ -158,6 +148,7 @@ class Application:
         self._web = self._http_listener() if settings.web.listeners else None
         self._outgoing: OutgoingMail | None = None
         self._administers: Administration | None = None
+        self._administers_now = asyncio.Event()
         self._feedback_changed = asyncio.Event()
         resources.extract(settings)(FIRST)
 
@@ -191,6 +182,8 @@ class Application:
         yield self._periodic("waiting lessons", WAITING_S, self._learn_waiting)
         yield Once(name="feedback", work=self._watch_mailboxes)
         yield Once(name="directories", work=self._close_replaced)
+        if self._web is not None:
+            yield Once(name="evaluation", work=self._evaluate)
         if self._worker == 0:
             yield self._periodic("error_rates", EXPIRE_S, self._look_back)
             yield OpenRelayCheck(settings.relay, settings.next_hop, self.observer)
@@ -248,6 +241,11 @@ class Application:
 
     def _names(self) -> "Directory":
         return self._directory
+
+    async def _evaluate(self) -> None:
+        """Evaluate what was taught whenever somebody asks."""
+        await self._administers_now.wait()
+        await self._administration().evaluation.run()
 
     async def _close_replaced(self) -> None:
         """Close what named users before a reload."""
@@ -335,6 +333,7 @@ class Application:
         self._shared.judge_by(inspector, MessageTeacher(self._teacher, extract), people)
         if self._web is not None:
             self._administers = self._administered(opened)
+            self._administers_now.set()
         self._relay.context.taken.store = opened.store.taken
         self._relay.reports_to(self._report_address())
 
@@ -342,7 +341,9 @@ class Application:
         from spamd.site import DaemonSite, administration  # noqa: PLC0415 - only with web.listen
 
         site = DaemonSite(lambda: self._settings, self.health)
-        return administration(opened, self._settings, site, self._teacher, self.observer)
+        found = administration(opened, self._settings, site, self._teacher, self.observer)
+        before = self._administers  # its job waits for who asks, after a reload too
+        return found if before is None else replace(found, evaluation=before.evaluation)
 
     def _report_address(self) -> ReportAddress:
         settings, extract = self._settings, resources.extract(self._settings)

@@ -26,6 +26,16 @@ class Job(Protocol):
         ...
 
 
+class RunningListener(Protocol):
+    """One way in."""
+
+    async def start(self) -> None:
+        """Listen; on return every address takes connections."""
+
+    async def stop(self) -> None:
+        """Take no more mail, finish what is in flight, and end."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Once:
     """A job that ends when its work is done."""
