@@ -173,9 +173,16 @@ def tens(share: float, *, least: float = 1e-4) -> float:
     return 1 - log10(max(share, least)) / log10(least)
 
 
-def every(slots: Sequence[object], labels: int) -> int:
-    """Return of how many slots one is named, so that there are about so many names."""
-    return max(1, ceil(len(slots) / labels))
+def named(slots: Sequence[Slot], names: int) -> list[Slot | None]:
+    """Return the slots that are named below a chart, at most so many, None for the others.
+
+    Each name has the room of all slots up to the next one.
+    """
+    step = max(1, ceil(len(slots) / names))
+    whole = len(slots) - step
+    return [
+        slot if place % step == 0 and place <= whole else None for place, slot in enumerate(slots)
+    ]
 
 
 def _units(value: float) -> float:

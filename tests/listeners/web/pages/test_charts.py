@@ -61,3 +61,15 @@ def test_a_share_on_an_axis_of_powers_of_ten() -> None:
 def test_a_curve_begins_at_its_first_point() -> None:
     found = charts.curve([(0, 0), (0.5, 1)], width=100, height=10)
     assert (found.path, found.points) == ("M0 10 L50 0", ((0, 10), (50, 0)))
+
+
+@given(st.integers(0, 200), st.integers(1, 9))
+def test_a_time_is_named_below_its_own_bar_and_has_room(count: int, names: int) -> None:
+    slots = [Slot(begins=START, ends=START, ham=n, unsure=0, spam=0) for n in range(count)]
+    found = charts.named(slots, names)
+    places = [place for place, slot in enumerate(found) if slot is not None]
+    assert len(found) == count
+    assert len(places) <= names
+    assert all(found[place] is slots[place] for place in places)
+    gaps = {after - before for before, after in zip(places, [*places[1:], count], strict=False)}
+    assert not gaps or min(gaps) >= count / names

@@ -99,7 +99,7 @@ class OverviewPage:
             spans=SPANS,
             slots=slots,
             columns=charts.columns(slots),
-            labels=slots[:: charts.every(slots, LABELS)],
+            labels=charts.named(slots, LABELS),
             totals=totals(slots),
             refused=_refused(found, slots[0].begins),
             sources=list(_sources(found)),

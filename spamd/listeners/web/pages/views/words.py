@@ -49,7 +49,7 @@ class WordsPage:
             found=found,
             totals=await here.overview.totals(),
             columns=charts.columns(slots),
-            labels=slots[:: charts.every(slots, LABELS)],
+            labels=charts.named(slots, LABELS),
             older=older,
         )
 
