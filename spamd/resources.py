@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spamd.message.features import Features
     from spamd.observe.log import LogObserver
     from spamd.observe.metrics import Metrics
+    from spamd.person import Person
     from spamd.ports import Observer, People
     from spamd.scanning import Scanner
     from spamd.settings import Settings
@@ -218,11 +219,47 @@ def user_trainer(store: "Store", settings: "Settings") -> "UserTrainer":
     )
 
 
-def teacher(store: "Store", settings: "Settings", observer: "LessonObserver") -> "Teacher":
-    """Return what teaches what people say, and holds bursts back for a review."""
+def personal_trainer(
+    store: "Store", settings: "Settings", observer: "TrainingObserver", users: "UserOf"
+) -> "Trainer":
+    """Return what teaches for the users behind the actors of lessons."""
+    from spamd.training.personal import PersonalTrainer
+
+    return PersonalTrainer(
+        unit_of_work=store.user_unit_of_work,
+        clock=WallClock(),
+        options=settings.training,
+        observer=observer,
+        user_of=users,
+    )
+
+
+async def person(store: "Store", user: str) -> "Person":
+    """Return a person with what the database holds of them now."""
+    from spamd.person import Person
+
+    await store.wishes_in_memory.refresh(store.database)
+    layers = await store.layers.read([user])
+    return Person(user=user, wishes=store.wishes_in_memory.of(user), layer=layers.get(user))
+
+
+def teacher(
+    store: "Store",
+    settings: "Settings",
+    observer: "LessonObserver",
+    users: "UserOf | None" = None,
+) -> "Teacher":
+    """Return what teaches what people say, and holds bursts back for a review.
+
+    Where `users` tells who they are, it is taught for them.
+    """
     from spamd.feedback.teacher import Teacher
 
-    trains = trainer(store, settings, observer)
+    trains = (
+        personal_trainer(store, settings, observer, users)
+        if users
+        else trainer(store, settings, observer)
+    )
     return Teacher(trains, store.held, WallClock(), settings.feedback, observer)
 
 
@@ -278,7 +315,9 @@ def watcher_context(
         kept=store.kept,
         choice=kept_choice(store, settings),
         history=store.scans,
-        teacher=teacher(store, settings, observer),
+        teacher=teacher(
+            store, settings, observer, user_of(names) if users.enabled and names else None
+        ),
         extract=extract(settings),
         clock=WallClock(),
         observer=observer,

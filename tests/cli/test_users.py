@@ -94,3 +94,38 @@ def test_a_list_entry_for_an_alias_is_the_users(home: Path, spamd: Spamd) -> Non
     here = ("--set", 'users.aliases={"info@example.org" = "anna@example.org"}')
     ran = spamd("deny", "add", "a@b.example", "--user", "info@example.org", "--json", *here)
     assert [each["user"] for each in ran.json["entries"]] == ["anna@example.org"]
+
+
+def test_a_users_lessons_count_for_them_and_all_of_a_user_is_forgotten(
+    home: Path, spamd: Spamd
+) -> None:
+    name = "zelda@example.org"
+    for number in (1, 2):
+        (home / f"{number}.eml").write_text(
+            f"From: news@shop.example\nSubject: offer {number}\n\nbuy these shoes now\n"
+        )
+    ran = spamd("train", "spam", "1.eml", "--user", name, *ON)
+    assert ran.code == 0
+    own = spamd("scan", "2.eml", "--json", "--user", name, *ON).json
+    other = spamd("scan", "2.eml", "--json", "--user", "bob@example.org", *ON).json
+    assert (own["user"], other["user"]) == (name, "")
+    assert own["probability"] > 0.99
+    assert "own lessons on such mail: 1 spam, 0 ham" in own["reason"]
+    assert "own lessons" not in other["reason"]
+    spamd("retrain", "ham", "1.eml", "--user", name, *ON)
+    spamd("forget", "1.eml", "--user", name, *ON)
+    assert spamd("user", "show", name, "--json", *ON).json["user"] == name
+    spamd("train", "spam", "1.eml", "2.eml", "--user", name, *ON)
+    spamd("user", "set", name, "--never-tag", *ON)
+    assert spamd("user", "list", *ON).out == f"{name}  2 lessons, 1 wishes\n"
+    assert spamd("user", "show", name, *ON).out == f"{name}  2 lessons, 1 wishes\n"
+    (found,) = spamd("user", "list", "--json", *ON).json["users"]
+    assert (found["user"], found["lessons"]) == (name, 2)
+    ran = spamd("user", "forget", name, "--yes", *ON)
+    assert (ran.code, ran.out) == (0, "forgotten: 2 lessons, 1 wishes\n")
+    assert spamd("user", "forget", name, "--yes", "--json", *ON).json["forgotten"]["lessons"] == 0
+    assert spamd("database", "export", "all.jsonl", *ON).code == 0
+    export = (home / "all.jsonl").read_text()
+    assert "zelda" not in export
+    assert '{"lessons": 0}' in export
+    assert spamd("database", "verify", *ON).code == 0

@@ -12,6 +12,7 @@ from spamd.cli.arguments import DaemonOption, JsonOption, refuse_daemon
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
+from spamd.cli.mail.owners import UserOption, owner_named
 from spamd.cli.output import fault, json_line, line
 from spamd.cli.session import Session, awaited, session
 from spamd.cli.targets import Targets, digests_of, refuse_terminal, targets
@@ -33,19 +34,22 @@ def forget(
         list[str], typer.Argument(metavar="ID|PATH", help="Mail, or the X-Spam-Id of one.")
     ],
     *,
+    user: UserOption = "",
     daemon: DaemonOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Take back lessons, as if they had never been learned.
 
-    Messages that were never learned are named and change nothing.
+    Messages that were never learned are named and change nothing. With --user only what that user
+    has said is taken back, and what followed from it for all.
     """
     refuse_daemon(context, daemon=daemon)
     refuse_terminal(context, names)
-    return awaited(_forget(session(context), targets(names), as_json=as_json))
+    owner = owner_named(context, user)
+    return awaited(_forget(session(context), targets(names), owner, as_json=as_json))
 
 
-async def _forget(here: Session, wanted: Targets, *, as_json: bool) -> int:
+async def _forget(here: Session, wanted: Targets, user: str, *, as_json: bool) -> int:
     from spamd.cli.mail.extraction import extracted
 
     async with resources.open_store(here.settings) as store:
@@ -58,7 +62,12 @@ async def _forget(here: Session, wanted: Targets, *, as_json: bool) -> int:
                 skipped.append(one)
             else:
                 digests[one[0]] = one[1].digest
-        outcomes = await resources.trainer(store, here.settings).forget(list(digests.values()))
+        if user:
+            trains = resources.user_trainer(store, here.settings)
+            outcomes = await trains.forget(user, list(digests.values()))
+        else:
+            trainer = resources.trainer(store, here.settings)
+            outcomes = await trainer.forget(list(digests.values()))
         after = await store.totals()
         place = store.database.shown
     results = {outcome.digest: outcome for outcome in outcomes}

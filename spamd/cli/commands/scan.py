@@ -11,6 +11,7 @@ from spamd.cli.exits import Exit, ScanExit
 from spamd.cli.lookup import Words, looked_up
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
+from spamd.cli.mail.owners import UserOption, owner_named
 from spamd.cli.output import fault, json_line, line, progress
 from spamd.cli.pipe.filtering import Options, filtered
 from spamd.cli.session import Session, awaited, session
@@ -22,6 +23,7 @@ from spamd.wording import printable
 
 if TYPE_CHECKING:
     from spamd.message.features import Features
+    from spamd.person import Person
     from spamd.report import ScanReport
     from spamd.scanning import Scanner
     from spamd.settings import Settings
@@ -40,6 +42,7 @@ def scan(
         list[str], typer.Argument(metavar="PATH", help="Mailboxes or files; - is standard input.")
     ],
     *,
+    user: UserOption = "",
     as_json: JsonLinesOption = False,
 ) -> int:
     """Classify messages and print their verdicts.
@@ -49,14 +52,16 @@ def scan(
     scanned, 3 when one was not.
     """
     refuse_terminal(context, paths)
-    return _scan(session(context), paths, as_json=as_json)
+    owner = owner_named(context, user)
+    return _scan(session(context), paths, owner, as_json=as_json)
 
 
-def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
+def _scan(here: Session, paths: Sequence[str], user: str, *, as_json: bool) -> int:
     with loading():
         from spamd.cli.mail.extraction import extracted
 
     codes: list[ScanExit] = []
+    person = awaited(_person(here, user))
     size = files.extent(paths, files.MANY_FILES).size_bytes
     with looked_up(here.settings) as words:
         secret = words.secret()
@@ -70,13 +75,22 @@ def _scan(here: Session, paths: Sequence[str], *, as_json: bool) -> int:
                         codes.append(_unscanned(one, as_json=as_json))
                         continue
                     name, mail = one
-                    report = scanner.judge(mail, CLOCK.monotonic())
+                    report = scanner.judge(mail, CLOCK.monotonic(), person)
                     _print(name, named(mail, secret), report, as_json=as_json)
                     codes.append(CODES[report.verdict])
                     advance(mail.size_bytes)
     if len(codes) == 1:
         return codes[0]
     return Exit.TROUBLE if ScanExit.TROUBLE in codes else Exit.DONE
+
+
+async def _person(here: Session, user: str) -> "Person":
+    from spamd.person import SITE
+
+    if not user:
+        return SITE
+    async with resources.open_store(here.settings) as store:
+        return await resources.person(store, user)
 
 
 def _scanner(

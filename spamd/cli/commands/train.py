@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,6 +15,7 @@ from spamd.cli.arguments import DaemonOption, JsonOption, refuse_daemon
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.mail import files
 from spamd.cli.mail.files import Unreadable
+from spamd.cli.mail.owners import UserOption, owner_named
 from spamd.cli.output import fault, json_line, line, progress
 from spamd.cli.session import Session, awaited, session
 from spamd.cli.targets import Targets, actor, refuse_terminal, remembered, targets
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from spamd.message.features import Features
     from spamd.settings import Settings
     from spamd.storage.store import Store
+    from spamd.training import Outcome
+
+    Teach = Callable[[Sequence[Features]], Awaitable[Sequence[Outcome]]]
 
 LabelArgument = Annotated[
     Literal["spam", "ham"], typer.Argument(metavar="spam|ham", help="What the mail is.")
@@ -91,6 +95,7 @@ def train(
     yes: Annotated[
         bool, typer.Option("--yes", help="Don't ask, however many files there are.")
     ] = False,
+    user: UserOption = "",
     daemon: DaemonOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -100,7 +105,8 @@ def train(
     zip); nothing in it is changed. Files that are no mail messages are skipped and named. A message
     that was learned before is not counted again; if it was learned under the other label, that
     lesson is corrected. After an interruption run the same command again: it learns what is
-    missing. With --daemon it is a person's report: a burst of them may be held for a review.
+    missing. With --user it is that user's word: it counts for them, and for all as far as users
+    agree. With --daemon it is a person's report: a burst of them may be held for a review.
     """
     refuse_daemon(context, daemon=daemon)
     wanted = _labelled(context, names or [], spam or [], ham or [])
@@ -114,7 +120,8 @@ def train(
                 raise UsageProblem(f"{many}; say --yes if all of them are mail", context)
             typer.confirm(f"{printable(many).capitalize()}. Teach all as {label}?", abort=True)
         runs.append(Run(label=label, mail=Targets(paths=paths, ids=[], digests=[]), extent=extent))
-    return awaited(_train(session(context), runs, as_json=as_json))
+    owner = owner_named(context, user)
+    return awaited(_train(session(context), runs, owner, as_json=as_json))
 
 
 def _labelled(
@@ -146,6 +153,7 @@ def retrain(
         list[str], typer.Argument(metavar="ID|PATH", help="Mail, or the X-Spam-Id of one.")
     ],
     *,
+    user: UserOption = "",
     as_json: JsonOption = False,
 ) -> int:
     """Correct a lesson or a verdict: this mail is spam, or ham.
@@ -157,10 +165,11 @@ def retrain(
     wanted = targets(names)
     extent = files.extent(wanted.paths, files.MANY_FILES)
     runs = [Run(label=label, mail=wanted, extent=extent)]
-    return awaited(_train(session(context), runs, as_json=as_json))
+    owner = owner_named(context, user)
+    return awaited(_train(session(context), runs, owner, as_json=as_json))
 
 
-async def _train(here: Session, runs: Sequence[Run], *, as_json: bool) -> int:
+async def _train(here: Session, runs: Sequence[Run], user: str, *, as_json: bool) -> int:
     from spamd.cli.mail.extraction import extracted
 
     codes: set[Exit] = set()
@@ -171,7 +180,8 @@ async def _train(here: Session, runs: Sequence[Run], *, as_json: bool) -> int:
             mails = files.mail_only(files.read(run.mail.paths))
             found = extracted(mails, here.settings.reading, packed=True)
             with progress("learning", run.extent.size_bytes) as advance:
-                summary = await _teach(store, here.settings, run.label, chain(kept, found), advance)
+                teach = _teaching(store, here.settings, run.label, user)
+                summary = await _teach(teach, here.settings, chain(kept, found), advance)
             after = await store.totals()
             place = store.database.shown
             if as_json:
@@ -189,28 +199,42 @@ async def _train(here: Session, runs: Sequence[Run], *, as_json: bool) -> int:
     return codes.pop() if len(codes) == 1 else Exit.PARTLY
 
 
+def _teaching(store: "Store", settings: "Settings", label: str, user: str) -> "Teach":
+    """Return what teaches a batch: for a user, or for the site; an empty one ends it."""
+    from spamd.sample import Label
+
+    if user:
+        trains = resources.user_trainer(store, settings)
+        return lambda mails: trains.train(user, mails, Label(label), source="cli")
+    teacher = resources.trainer(store, settings)
+
+    async def teach(mails: "Sequence[Features]") -> "Sequence[Outcome]":
+        if mails:
+            return await teacher.train(mails, Label(label), source="cli", actor=actor())
+        await teacher.rehearse()
+        return []
+
+    return teach
+
+
 async def _teach(
-    store: "Store",
+    teach: "Teach",
     settings: "Settings",
-    label: str,
     found: Iterable["Extracted | Unreadable"],
     advance: Callable[[int], None],
 ) -> TrainSummary:
     """Teach in batches, each one transaction; say how far it came when it is stopped."""
     from asyncio import CancelledError, current_task
 
-    from spamd.sample import Label
-
     summary = TrainSummary()
-    teacher = resources.trainer(store, settings)
     try:
         for batch in files.batches(found, settings.training.batch):
             mails = _taken(batch, summary)
-            outcomes = await teacher.train(mails, Label(label), source="cli", actor=actor())
+            outcomes = await teach(mails) if mails else []
             summary.examined += len(mails)
             summary.results.update(str(outcome.result) for outcome in outcomes)
             advance(sum(mail.size_bytes for mail in mails))
-        await teacher.rehearse()
+        await teach([])
     except TemporaryError as error:
         done = counted(summary.results.total(), "message")
         raise type(error)(f"{error}; {done} had been dealt with before") from error

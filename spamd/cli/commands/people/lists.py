@@ -9,9 +9,9 @@ import typer
 
 from spamd import resources
 from spamd.cli.arguments import JsonOption
-from spamd.cli.commands.people.owners import owner_named
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
+from spamd.cli.mail.owners import owner_named
 from spamd.cli.output import fault, json_line, line
 from spamd.cli.session import Session, awaited, session
 from spamd.lists.entry import Effect, EntryError

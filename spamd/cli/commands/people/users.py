@@ -1,4 +1,4 @@
-"""`spamd user`: who people are, and what they wish."""
+"""`spamd user`: who people are, what they wish, and what is known of them."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,20 +6,25 @@ import typer
 
 from spamd import resources
 from spamd.cli.arguments import JsonOption
-from spamd.cli.commands.people.owners import named, owner_named
 from spamd.cli.exits import Exit, UsageProblem
 from spamd.cli.help import Grouped, Plain
+from spamd.cli.mail.owners import named, owner_named
 from spamd.cli.output import fault, json_line, line
 from spamd.cli.session import Session, awaited, session
+from spamd.errors import TemporaryError
 from spamd.wording import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from spamd.bayes.wishes import Wishes
     from spamd.users.ports import Named
 
-app = typer.Typer(help="Who people are, and what they wish.", rich_markup_mode=None, cls=Grouped)
+app = typer.Typer(
+    help="Who people are, what they wish, and what is known of them.",
+    rich_markup_mode=None,
+    cls=Grouped,
+)
 
 OwnerArgument = Annotated[
     str,
@@ -152,3 +157,79 @@ async def _changed(
 ) -> "Wishes":
     async with resources.open_store(here.settings) as store:
         return await store.wishes.change(owner, changes, without=without)
+
+
+@app.command("list", cls=Plain)
+def list_(context: typer.Context, *, as_json: JsonOption = False) -> int:
+    """List the users of whom something is known, and how much."""
+    people = awaited(_counted(session(context), None))
+    if as_json:
+        json_line({"users": [{"user": user, **counts} for user, counts in people.items()]})
+    else:
+        for user, counts in people.items():
+            line(f"{printable(user, limit=120)}  {_shown(counts)}")
+    return Exit.DONE
+
+
+@app.command(cls=Plain)
+def show(context: typer.Context, user: OwnerArgument, *, as_json: JsonOption = False) -> int:
+    """Tell how much is known of a user: lessons, entries of lists, wishes, addresses, scans."""
+    owner = owner_named(context, user)
+    counts = awaited(_counted(session(context), owner)).get(owner, {})
+    if as_json:
+        json_line({"user": owner, **counts})
+    else:
+        line(f"{printable(owner, limit=120)}  {_shown(counts)}")
+    return Exit.DONE
+
+
+@app.command(cls=Plain)
+def forget(
+    context: typer.Context,
+    user: OwnerArgument,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Forget all that is known of a user, for good.
+
+    Their lessons are taken back, also what the site learned by their word; list entries, wishes,
+    known addresses, scans, and what was noted of their mailboxes go. It can't be undone.
+    """
+    here, owner = session(context), owner_named(context, user)
+    if not yes:
+        typer.confirm(f"Forget all that is known of {printable(owner)}?", abort=True)
+    gone = awaited(_forgotten(here, owner))
+    if as_json:
+        json_line({"user": owner, "forgotten": gone})
+    else:
+        line(f"forgotten: {_shown(gone)}")
+    return Exit.DONE
+
+
+def _shown(counts: "Mapping[str, int]") -> str:
+    found = [f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number]
+    return ", ".join(found) or "nothing"
+
+
+async def _counted(here: Session, user: str | None) -> "Mapping[str, Mapping[str, int]]":
+    from spamd.storage.maintenance.people_known import counted
+
+    async with resources.open_store(here.settings) as store, store.database.reading() as connection:
+        return await counted(connection, user)
+
+
+async def _forgotten(here: Session, user: str) -> "Mapping[str, int]":
+    from spamd.storage.maintenance.people_known import accounts, forget_rows, login_of
+
+    async with resources.open_store(here.settings) as store:
+        async with store.database.reading() as connection:
+            keys = await accounts(connection)
+        people, why = await named(here.settings, sorted({login_of(key) for key in keys}))
+        if why:
+            raise TemporaryError(f"whose the mailboxes are could not be asked: {why}")
+        theirs = [key for key in keys if people[login_of(key)].user == user]
+        lessons = await resources.user_trainer(store, here.settings).forget_all(user)
+        async with store.database.writing() as connection:
+            rest = await forget_rows(connection, user, theirs)
+        return {"lessons": lessons, **rest}

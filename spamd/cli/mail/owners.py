@@ -1,7 +1,7 @@
 """Who a name on a command line means: the same user as in mail and at a login."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,11 @@ from spamd.wording import printable
 if TYPE_CHECKING:
     from spamd.settings import Settings
     from spamd.users.ports import Named
+
+
+UserOption = Annotated[
+    str, typer.Option("--user", metavar="USER", help="For this user: an address or a login name.")
+]
 
 
 class _Told:
