@@ -173,7 +173,7 @@ def list_(context: typer.Context, *, as_json: JsonOption = False) -> int:
 
 @app.command(cls=Plain)
 def show(context: typer.Context, user: OwnerArgument, *, as_json: JsonOption = False) -> int:
-    """Tell how much is known of a user: lessons, entries of lists, wishes, addresses, scans."""
+    """Tell how much is known of a user."""
     owner = owner_named(context, user)
     counts = awaited(_counted(session(context), owner)).get(owner, {})
     if as_json:
