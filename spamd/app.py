@@ -15,7 +15,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from math import nan
 from typing import TYPE_CHECKING
 
@@ -340,10 +340,8 @@ class Application:
     def _administered(self, opened: OpenStore) -> "Administration":
         from spamd.site import DaemonSite, administration  # noqa: PLC0415 - only with web.listen
 
-        site = DaemonSite(lambda: self._settings, self.health)
-        found = administration(opened, self._settings, site, self._teacher, self.observer)
-        before = self._administers  # its job waits for who asks, after a reload too
-        return found if before is None else replace(found, evaluation=before.evaluation)
+        told = DaemonSite(lambda: self._settings, self.health), self._teacher, self.observer
+        return administration(opened, self._settings, *told, self._names, self._administers)
 
     def _report_address(self) -> ReportAddress:
         settings, extract = self._settings, resources.extract(self._settings)

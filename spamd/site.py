@@ -6,6 +6,7 @@ found = administration(opened, settings=…, site=DaemonSite(…), teacher=…, 
 import asyncio
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from spamd.admin.evaluation import Evaluations
 from spamd.admin.lessons import Lessons
 from spamd.admin.mail import Mails
 from spamd.admin.overview import Overviews
+from spamd.admin.people.owned import Owned
 from spamd.admin.ports import SettingRow, Volume
 from spamd.admin.teaching import Teaching
 from spamd.admin.words import Words
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from spamd.message.features import Features
     from spamd.observe.log import LogObserver
     from spamd.storage.store import Store
+    from spamd.users.ports import Names
 
 
 _ENDS = ("", "-wal", "-shm")
@@ -48,13 +51,18 @@ def administration(
     site: "DaemonSite",
     teacher: "DurableTeacher",
     observer: "LogObserver",
+    names: "Callable[[], Names]",
+    before: Administration | None = None,
 ) -> Administration:
-    """Return what stands behind the page and the API."""
+    """Return what stands behind the page and the API.
+
+    before   what stood there until a reload: the job of its evaluations waits for who asks
+    """
     store = opened.store
     knowledge = StoreKnowledge(store)
     mails = Mails(store.records, knowledge, settings.decision)
     trainer = resources.trainer(store, settings, observer)
-    return Administration(
+    found = Administration(
         secret=opened.secret,
         sessions=store.sessions,
         records=store.records,
@@ -73,8 +81,10 @@ def administration(
         words=Words(mails, knowledge),
         lessons=Lessons(store.records, knowledge, store.held, trainer),
         accounts=Watched(store.accounts, store.mailboxes, store.leases),
+        owned=Owned(resources.list_book(settings, store), store.wishes, resources.user_of(names)),
         evaluation=Evaluations(lambda: store.records, WallClock(), settings.bayes),
     )
+    return found if before is None else replace(found, evaluation=before.evaluation)
 
 
 class StoreKnowledge:

@@ -12,6 +12,7 @@ from spamd.admin.evaluation import Evaluations
 from spamd.admin.lessons import Lessons
 from spamd.admin.mail import Mails
 from spamd.admin.overview import Overviews
+from spamd.admin.people.owned import Owned
 from spamd.admin.ports import Records, Sessions, Site
 from spamd.admin.teaching import Teaching
 from spamd.admin.words import Words
@@ -37,4 +38,5 @@ class Administration:
     words: Words
     lessons: Lessons
     accounts: Watched
+    owned: Owned
     evaluation: Evaluations

@@ -68,11 +68,12 @@ async def office(folder: Path, *, full: bool = False, learned: int = 12) -> Asyn
         observer = resources.log_observer(settings)
         site = DaemonSite(lambda: settings, FakeHealth(Check(name="model", ok=True, text="there")))
         teacher = resources.durable_teacher(store, settings, observer)
+        names = resources.directory(settings, observer)
         opened = OpenStore(store=store, secret=secret)
         here = Office(
             settings=settings,
             store=store,
-            found=administration(opened, settings, site, teacher, observer),
+            found=administration(opened, settings, site, teacher, observer, lambda: names),
             scanner=resources.scanner(settings, lambda: store.snapshot.model, secret),
         )
         for start in range(0, learned, 4):

@@ -187,7 +187,7 @@ def terminal(daemon: ApiDaemon, *arguments: str) -> str:
 
 
 def test_fuzzing_finds_no_fault_of_ours(daemon: ApiDaemon) -> None:
-    done = daemon.fuzz(FUZZ_S, "--phases", "coverage,fuzzing")
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    for done in daemon.fuzz(FUZZ_S, "--phases", "coverage,fuzzing"):
+        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     for event in ("session.failed", "message.failed"):
         assert daemon.events(event) == []

@@ -129,6 +129,7 @@ def office_of(sessions: Sessions) -> Administration:
         words=nothing,
         lessons=nothing,
         accounts=nothing,
+        owned=nothing,
         evaluation=nothing,
     )
 

@@ -6,10 +6,11 @@ what the other does not.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from starlette.requests import Request
 
 from spamd.admin.administration import Administration
@@ -28,7 +29,21 @@ Cursor = Annotated[
 ]
 """Where a part of a list begins, as `newer` and `older` of another part say it."""
 
-Time = AwareDatetime
+
+def _time(value: object) -> datetime:
+    """Return a time of RFC 3339; seconds since some year are none."""
+    try:
+        time = datetime.fromisoformat(str(value).upper())
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise ValueError("a time is a date with a time and a zone")
+    return time
+
+
+Time = Annotated[
+    datetime, PlainValidator(_time), WithJsonSchema({"type": "string", "format": "date-time"})
+]
 
 
 class Asked(BaseModel):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from spamd.admin.accounts import AccountNow, AccountsNow
+from spamd.admin.evaluation import Evaluated
 from spamd.admin.history import MOST_ROWS, ROWS, ScanPart, history, place_of
 from spamd.admin.lessons import HeldRow, LessonPart, Preview
 from spamd.admin.mail import Basis, Mail
@@ -188,6 +189,11 @@ async def account(visit: Visit, asked: OneAccount) -> AccountNow | None:
     return await visit.office.accounts.one(asked.name)
 
 
+async def evaluation(visit: Visit, _: Nothing) -> Evaluated:
+    """Return what came of the last evaluation."""
+    return await visit.office.evaluation.found()
+
+
 def settings(bounds: Mapping[str, float]) -> Callable[[Visit, Nothing], Any]:
     """Return what returns the settings."""
 
@@ -264,6 +270,10 @@ def operations(bounds: Mapping[str, float]) -> Operations:
         Operation(
             method="GET", path="/api/account", role=reader, asks=OneAccount,
             gives=AccountNow, do=account, summary="One account: its folders, its parked mail",
+        ),
+        Operation(
+            method="GET", path="/api/evaluation", role=reader, asks=Nothing, gives=Evaluated,
+            do=evaluation, summary="What came of the last evaluation of what was taught",
         ),
         Operation(
             method="GET", path="/api/settings", role=reader, asks=Nothing, gives=SettingsNow,

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from spamd.admin.roles import Role
-from spamd.listeners.web.api import reading, teaching
+from spamd.listeners.web.api import owned, reading, teaching
 from spamd.listeners.web.api.openapi import document
 from spamd.listeners.web.api.operation import Operation, Operations, Visit
 from spamd.listeners.web.api.reading import Nothing
@@ -32,5 +32,6 @@ def operations(shared: Shared, bounds: Mapping[str, float]) -> Operations:
         *reading.operations(bounds),
         *MailOperations(shared).operations(),
         *teaching.operations(),
+        *owned.operations(),
     )
     return table

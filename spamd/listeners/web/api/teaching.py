@@ -4,11 +4,12 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from spamd.admin.evaluation import Evaluated
 from spamd.admin.lessons import Reviewed, RolledBack
 from spamd.admin.roles import Role
 from spamd.admin.teaching import Change, Source
 from spamd.listeners.web.api.operation import Asked, Name, Operation, Operations, Visit
-from spamd.listeners.web.api.reading import Chosen, OneMail, selection
+from spamd.listeners.web.api.reading import Chosen, Nothing, OneMail, selection
 from spamd.sample import Label
 
 MOST_NUMBERS = 1000
@@ -69,6 +70,12 @@ async def rollback(visit: Visit, asked: Rollback) -> RolledBack:
     return await visit.office.lessons.rollback(selection(visit, asked))
 
 
+async def evaluate(visit: Visit, _: Nothing) -> Evaluated:
+    """Have what was taught evaluated, unless that goes on already."""
+    await visit.office.evaluation.ask()
+    return await visit.office.evaluation.found()
+
+
 def operations() -> Operations:
     """Return what can be changed."""
     teacher = Role.TEACHER
@@ -93,5 +100,9 @@ def operations() -> Operations:
             method="POST", path="/api/lessons/rollback", role=teacher, asks=Rollback,
             gives=RolledBack, do=rollback,
             summary="Take back the newest 1,000 lessons that fit; again while some are left",
+        ),
+        Operation(
+            method="POST", path="/api/evaluation", role=teacher, asks=Nothing, gives=Evaluated,
+            do=evaluate, status=202, summary="Evaluate what was taught; it takes half a minute",
         ),
     )  # fmt: skip

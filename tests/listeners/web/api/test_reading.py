@@ -84,6 +84,8 @@ async def test_the_status_says_what_was_learned_and_the_settings_where_they_come
         ("/api/mails", {"at": "-1.\0"}, "at: "),
         ("/api/mails", {"id": "\0"}, "id: "),
         ("/api/mails", {"since": "yesterday"}, "since: "),
+        ("/api/mails", {"until": 0.5}, "until: "),
+        ("/api/mails", {"until": -5}, "until: "),
         ("/api/mails", {"since": "2026-01-02T03:04:05"}, "since: "),
         ("/api/mails", {"color": "red"}, "color: "),
         ("/api/mails", {"x\r\nSet-Cookie: a=b\x1b[31mé\u202e": "1"}, "x\\r\\nSet-Cookie: a=b"),

@@ -109,6 +109,7 @@ READS: dict[str, dict[str, object]] = {
     "preview": {"label": "spam"},
     "word": {"word": "pills"},
     "accounts": {},
+    "evaluation": {},
     "settings": {},
     "openapi": {},
 }

@@ -1,0 +1,1 @@
+"""What people keep and wish, as the API shows and changes it."""
