@@ -40,7 +40,7 @@ HEAD_BYTES = 256 * 1024
 """Received fields are looked for so far."""
 
 _RECEIVED = re.compile(
-    rb"^received[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*+", re.IGNORECASE | re.MULTILINE
+    rb"^received[ \t]*:[^\n]*\n(?>(?:[ \t][^\n]*\n)*)", re.IGNORECASE | re.MULTILINE
 )
 
 

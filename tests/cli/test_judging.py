@@ -57,6 +57,7 @@ def test_scan_as_json_prints_one_object_for_each_mail(taught: Spamd) -> None:
         "action",
         "reason",
         "user",
+        "listed",
         "classifiers",
     ]
     assert (found["path"], found["verdict"], found["action"]) == ("spam/11.eml", "spam", "tag")

@@ -161,7 +161,9 @@ def test_a_postfix_in_front_tries_again_and_each_gets_one_copy_or_an_honest_refu
     store: Dovecot, started: Start, postfix: PostfixFactory
 ) -> None:
     """bob's mailbox can't be used for a while, nobody@ is not there: the mixed replies."""
-    store.login("bob").logout()  # his Maildir is made
+    session = store.login("bob")
+    session.select()  # his Maildir is made
+    session.logout()
     aside = store.maildir("bob").with_name("aside")
     store.maildir("bob").rename(aside)
     store.maildir("bob").write_text("no Maildir")

@@ -283,6 +283,7 @@ FUNCTIONS: dict[str, Work] = {
     "parser.parse": _encoded(parser.parse),
     "reading.without_footer": reading.without_footer,
     "unicode.counted": lambda text: unicode.counted([text, *text.split()], 40),
+    "unicode.latin": unicode.latin,
     "unicode.leet": lambda text: unicode.leet(text.split()),
     "unicode.normalize": unicode.normalize,
     "unicode.spaced_out": lambda text: unicode.spaced_out(
@@ -335,6 +336,7 @@ FUNCTIONS: dict[str, Work] = {
 AUTHENTICATION: dict[str, Work] = {
     "sender.domain_name": sender.domain_name,
     "sender.address_name": lambda text: [sender.address_name(each + text) for each in ("", "a@")],
+    "sender.addresses_of": sender.addresses_of,
     "sender.sender_of": lambda text: sender.sender_of(parser.parse(f"From: {text}".encode())),
     "sender.same_organisation": lambda text: sender.same_organisation(text, f"a.{text}"),
     "results.results_of": lambda text: [
@@ -361,7 +363,7 @@ COVERED = {
     "elements.names", "foreign.end_foreign", "foreign.start_foreign", "matching.matches",
     "node.following", "tag.look_of", "style.changed", "style.styled",
     "variables.says_variables", "variables.with_variables",
-    "features.extract", "form.form_of", "headers.header_tokens", "identity.new_id",
+    "features.believed", "features.extract", "form.form_of", "headers.header_tokens", "identity.new_id",
     "part.came_with", "part.ends_blank", "part.file_name", "part.is_named_message",
     "part.kind_of", "part.strays_at", "part.transfer_encoding_of", "reading.read",
     "shape.host_tricks", "shape.link_tokens", "shape.shape_tokens", "tokenizer.tokenize",

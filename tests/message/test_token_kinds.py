@@ -49,6 +49,7 @@ PREFIXES = {
     "trick": Kind.TRICK,
     "hidden": Kind.HIDDEN,
     "title": Kind.HIDDEN,
+    "auth": Kind.SHAPE,
 }
 """The prefix of every token but words and words of header fields, and the kind of the token."""
 
@@ -186,7 +187,14 @@ def test_every_mark_that_the_code_writes_is_in_the_table() -> None:
     folder = ROOT / "spamd" / "message"
     source = "".join(
         (folder / f"{name}.py").read_text(encoding="utf-8")
-        for name in ("tokens/shape", "tokens/headers", "trace", "tokens/tokenizer", "unicode")
+        for name in (
+            "tokens/shape",
+            "tokens/headers",
+            "trace",
+            "tokens/tokenizer",
+            "unicode",
+            "authentication/proof",
+        )
     )
     written = set(re.findall(r'f?"([a-z-]+):[^ "]', source))
     assert written <= set(PREFIXES)

@@ -58,19 +58,19 @@ async def test_lessons_from_all_at_once_come_to_what_one_process_learns(
     taught = Database(DatabaseOptions(url=server.url("spamd")))
     alone = Database(DatabaseOptions(url=f"sqlite:///{tmp_path}/alone.db"))
     await upgrade(alone)
-    before = await counts(taught)
+    before = {digest for digest, _ in (await counts(taught))["lesson"]}
 
     teach_from_all(members, range(LESSONS))
 
     process = TeachingProcess(alone, FixedClock())
-    known = {digest for digest, _ in before["lesson"]}
+    told = [(HAM, extract(made_up("ham", number))) for number in range(3)]
+    told.append((SPAM, extract(made_up("spam", 1))))
+    for label, mail in told:  # by the other test, if it ran first
+        if mail.digest in before:
+            await process.train(label, mail)
     for number in range(LESSONS):
-        label, content = lesson(number)
-        await process.train(SPAM if label == "spam" else HAM, extract(content))
-    for number in range(3):
-        await process.train(HAM, extract(made_up("ham", number)))
-    await process.train(SPAM, extract(made_up("spam", 1)))
-    assert len(known) == 4
+        kind, content = lesson(number)
+        await process.train(SPAM if kind == "spam" else HAM, extract(content))
     assert await counts(taught) == await counts(alone)
     assert (await verify(taught, SCHEMA)).faults == ()
     await taught.close()

@@ -14,6 +14,7 @@ it is missing, and fail where the environment variable TEST_REQUIRE names it (co
 """
 
 import contextlib
+import itertools
 import os
 import pwd
 import shutil
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -161,12 +162,28 @@ def _absent(paths: Iterable[Path]) -> str | None:
     return f"no {', '.join(absent)} here" if absent else None
 
 
+FIRST_PORT, PORTS_OF_A_WORKER, WORKERS = 10_000, 2_000, 11
+"""Below 32768, where the kernel takes the ports of connections from, and apart for each worker of
+pytest: a port that is free stays free until its server listens."""
+
+
+def _ports() -> Iterator[int]:
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
+    own = range(PORTS_OF_A_WORKER)
+    for place in itertools.cycle((*own[os.getpid() % len(own) :], *own[: os.getpid() % len(own)])):
+        yield FIRST_PORT + worker * PORTS_OF_A_WORKER + place
+
+
+_PORTS = _ports()
+
+
 def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that nobody listens on (somebody may take it any moment)."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a TCP port of 127.0.0.1 that nobody listens on."""
+    for port in itertools.islice(_PORTS, PORTS_OF_A_WORKER):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerError("no port is free")
 
 
 def greeting(port: int, *, timeout_s: float = 1) -> bytes:
