@@ -43,13 +43,13 @@ from spamd.relay.outbound.open_relay import OpenRelayCheck
 from spamd.sample import Label
 from spamd.scanning import ScanningInspector
 from spamd.settings import Settings
+from spamd.site_opening import SiteOpening
 from spamd.storage.corpus.sqlite_lookup import Preload
 from spamd.storage.maintenance.expiry import expire
 from spamd.storage.store import Store
-from spamd.store_opening import FOLLOW, NoVerdicts, OpenStore, StoreOpening
+from spamd.store_opening import FOLLOW, NoVerdicts, StoreOpening
 
 if TYPE_CHECKING:
-    from spamd.admin.administration import Administration
     from spamd.listeners.web.server import HttpListener
     from spamd.storage.senders.outgoing import OutgoingMail
     from spamd.users.directory import Directory
@@ -145,10 +145,11 @@ class Application:
         self.health = DaemonHealth(
             self._opening, away, metrics, lambda: self._teacher.waiting_bytes
         )
+        self._site = SiteOpening(
+            lambda: self._settings, self._names, self.health, self.observer
+        )
         self._web = self._http_listener() if settings.web.listeners else None
         self._outgoing: OutgoingMail | None = None
-        self._administers: Administration | None = None
-        self._administers_now = asyncio.Event()
         self._feedback_changed = asyncio.Event()
         resources.extract(settings)(FIRST)
 
@@ -183,7 +184,7 @@ class Application:
         yield Once(name="feedback", work=self._watch_mailboxes)
         yield Once(name="directories", work=self._close_replaced)
         if self._web is not None:
-            yield Once(name="evaluation", work=self._evaluate)
+            yield Once(name="evaluation", work=self._site.evaluate)
         if self._worker == 0:
             yield self._periodic("error_rates", EXPIRE_S, self._look_back)
             yield OpenRelayCheck(settings.relay, settings.next_hop, self.observer)
@@ -242,11 +243,6 @@ class Application:
     def _names(self) -> "Directory":
         return self._directory
 
-    async def _evaluate(self) -> None:
-        """Evaluate what was taught whenever somebody asks."""
-        await self._administers_now.wait()
-        await self._administration().evaluation.run()
-
     async def _close_replaced(self) -> None:
         """Close what named users before a reload."""
         while True:
@@ -295,13 +291,8 @@ class Application:
             bounds=thresholds(settings.decision),
             taught=self._messages,
             health=self.health,
-            administration=self._administration,
+            administration=self._site.administration,
         )
-
-    def _administration(self) -> "Administration":
-        if self._administers is None:
-            raise StorageUnavailable("the database has not answered since the start")
-        return self._administers
 
     def _judge(self) -> None:
         """Have mail judged and reports taken, if the store is open."""
@@ -332,16 +323,9 @@ class Application:
         extract = resources.extract(settings)
         self._shared.judge_by(inspector, MessageTeacher(self._teacher, extract), people)
         if self._web is not None:
-            self._administers = self._administered(opened)
-            self._administers_now.set()
+            self._site.follow(opened, self._teacher)
         self._relay.context.taken.store = opened.store.taken
         self._relay.reports_to(self._report_address())
-
-    def _administered(self, opened: OpenStore) -> "Administration":
-        from spamd.site import DaemonSite, administration  # noqa: PLC0415 - only with web.listen
-
-        told = DaemonSite(lambda: self._settings, self.health), self._teacher, self.observer
-        return administration(opened, self._settings, *told, self._names, self._administers)
 
     def _report_address(self) -> ReportAddress:
         settings, extract = self._settings, resources.extract(self._settings)
