@@ -22,7 +22,7 @@ import spamd
 
 Pattern = re.Pattern[Any] | regex.Pattern[Any]
 
-_parser = re._parser  # type: ignore[attr-defined]  # the library's own, since 3.11
+_parser: Any = importlib.import_module("re._parser")  # the library's own, since 3.11
 
 SINGLE = (_parser.IN, _parser.LITERAL, _parser.NOT_LITERAL, _parser.ANY)
 
