@@ -145,9 +145,7 @@ class Application:
         self.health = DaemonHealth(
             self._opening, away, metrics, lambda: self._teacher.waiting_bytes
         )
-        self._site = SiteOpening(
-            lambda: self._settings, self._names, self.health, self.observer
-        )
+        self._site = SiteOpening(lambda: self._settings, self._names, self.health, self.observer)
         self._web = self._http_listener() if settings.web.listeners else None
         self._outgoing: OutgoingMail | None = None
         self._feedback_changed = asyncio.Event()

@@ -19,7 +19,7 @@ from spamd.store_opening import OpenStore
 
 if TYPE_CHECKING:
     from spamd.admin.administration import Administration
-    from spamd.users.people import Names
+    from spamd.users.ports import Names
 
 
 class SiteOpening:
