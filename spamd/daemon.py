@@ -92,7 +92,7 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
     """
     raise_file_limit()
     if FROM_SUPERVISOR in os.environ:
-        return run_as_worker(partial(_rebuilt, settings, read_again), read_from)
+        return run_as_worker(partial(_rebuilt, settings, read_again), read_from, settings.web.page)
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
     if not settings.listeners:
         raise ConfigError(f"relay.listen: {NO_LISTENER}")
@@ -100,7 +100,7 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
     if workers == 1:
         alone = Place(worker=0, board=Board(), region=0)
         build = partial(_built, settings, read_again, columns[0], alone)
-        return _run(_work(build, None, read_from))
+        return _run(_work(build, None, read_from, settings.web.page))
     _upgrade(settings)
     return _run(_supervisor(settings, columns).run())
 
@@ -174,7 +174,9 @@ def _built(
 
 
 def run_as_worker(
-    build_worker: Callable[[Sequence[socket.socket], Place], Application], read_from: str
+    build_worker: Callable[[Sequence[socket.socket], Place], Application],
+    read_from: str,
+    page: str = "",
 ) -> int:
     """Run what a supervisor started us for, on the sockets it passed to us."""
     worker, memory, region, line, *descriptors = (
@@ -183,7 +185,7 @@ def run_as_worker(
     sockets = [socket.socket(fileno=number) for number in descriptors]
     place = Place(worker=worker, board=Board(memory), region=region)
     build = partial(build_worker, sockets, place)
-    return _run(_work(build, socket.socket(fileno=line), read_from))
+    return _run(_work(build, socket.socket(fileno=line), read_from, page))
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
@@ -199,9 +201,12 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def _work(
-    build: Callable[[], Application], line: socket.socket | None, read_from: str
+    build: Callable[[], Application], line: socket.socket | None, read_from: str, page: str
 ) -> int:
     """Run one worker; `line` leads to its supervisor, if it has one."""
+    details: dict[str, str | float] = {"process": os.getpid(), "settings": read_from}
+    if page:
+        details["page"] = page
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     application = build()
@@ -212,7 +217,7 @@ async def _work(
     watchdog = Watchdog(loop) if alone else None
     try:
         async with application.running():
-            application.observer.happened("worker.started", process=os.getpid(), settings=read_from)
+            application.observer.happened("worker.started", **details)
             if line is None:
                 notify(ready(1))
             else:

@@ -5,12 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.servers.base import Server, greeting
+from tests.servers.base import Server, free_port, greeting
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -21,6 +22,7 @@ class MakeRun(Server):
     name = "make"
 
     def configure(self) -> None:
+        self.page_port = free_port()
         for name in ("Makefile", "pyproject.toml"):
             shutil.copy(CHECKOUT / name, self.directory)
         for name in (".ci", "config"):
@@ -29,7 +31,10 @@ class MakeRun(Server):
             (self.directory / ".venv").symlink_to(sys.prefix)
 
     def environment(self) -> dict[str, str]:
-        return {**super().environment(), "SPAMD_RELAY__LISTEN": f"127.0.0.1:{self.port}"}
+        listen = {"RELAY": self.port, "WEB": self.page_port}
+        return super().environment() | {
+            f"SPAMD_{key}__LISTEN": f"127.0.0.1:{port}" for key, port in listen.items()
+        }
 
     def command(self) -> list[str]:
         return ["make", "--assume-old=.venv/run.stamp", "run"]
@@ -72,4 +77,9 @@ def test_make_run_is_used_as_it_says(make_run: MakeRun) -> None:
     assert "The first mail." in printed["See"]
     assert "1" in printed["Teach"]
     assert "hello" in printed["Ask"]
+    page = re.search(r"http://\S+", make_run.log_text())
+    assert page is not None
+    with urllib.request.urlopen(page[0]) as answer:
+        assert b"<h1" in answer.read()
     make_run.stop()
+    assert page[0] in make_run.log_text().partition("worker.started")[2]

@@ -71,3 +71,14 @@ class WebOptions:
         """Return every address to listen on."""
         mode = parse_mode(self.socket_mode, key="web.socket_mode")
         return parse_listeners(self.listen, key="web.listen", mode=mode)
+
+    @property
+    def page(self) -> str:
+        """Return where a browser at this machine finds the page; empty: at UNIX sockets only."""
+        for listener in self.listeners:
+            if not listener.path:
+                host = listener.host.replace("0.0.0.0", "localhost")  # noqa: S104 - not bound here
+                host = "localhost" if host in ("", "::") else host
+                host = f"[{host}]" if ":" in host else host
+                return f"http://{host}:{listener.port}/"
+        return ""
