@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -24,9 +25,9 @@ LESSON = block("docs/api.md", "json() {")
 FUZZ_S = 10
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[ApiDaemon]:
-    """Return a daemon that was taught a little."""
+@contextmanager
+def taught() -> Iterator[ApiDaemon]:
+    """Run a daemon that was taught a little."""
     running = ApiDaemon()
     try:
         running.teach_a_little()
@@ -34,6 +35,13 @@ def daemon() -> Iterator[ApiDaemon]:
         yield running
     finally:
         running.close()
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[ApiDaemon]:
+    """Return a daemon that was taught a little."""
+    with taught() as running:
+        yield running
 
 
 def printed(daemon: ApiDaemon, text: str, message: bytes = b"", more: str = "") -> list[Any]:
@@ -46,22 +54,22 @@ def printed(daemon: ApiDaemon, text: str, message: bytes = b"", more: str = "") 
 
 def test_what_is_printed_for_reading_reads(daemon: ApiDaemon) -> None:
     status, mails, lessons, held, word, accounts, settings, preview = printed(daemon, READING)
-    assert (status["learned"]["ham"], status["learned"]["spam"]) == (10, 10)
+    assert min(status["learned"]["ham"], status["learned"]["spam"]) >= 10
     assert mails["rows"] == [] or mails["rows"][0]["verdict"] == "spam"
-    assert len(lessons["rows"]) == 20
+    assert len(lessons["rows"]) >= 20
     assert held == {"held": []}
     assert word["text"] == "prize"
     assert accounts["accounts"] == []
     assert any(row["origin"].endswith("spamd.toml") for row in settings["settings"])
-    assert preview["lessons"] == 0
+    assert preview["ham_left"] >= 10
 
 
 def test_what_is_printed_for_a_mail_judges_teaches_and_forgets(daemon: ApiDaemon) -> None:
-    scanned, explained, taught, forgotten = printed(daemon, MAIL, made_up("spam", 30))
+    scanned, explained, learned, forgotten = printed(daemon, MAIL, made_up("spam", 30))
     assert scanned["verdict"] == "spam"
     assert explained["words"]
-    assert (taught["outcome"], forgotten["outcome"]) == ("learned", "forgotten")
-    assert forgotten["after"] == taught["before"]
+    assert (learned["outcome"], forgotten["outcome"]) == ("learned", "forgotten")
+    assert forgotten["after"] == learned["before"]
 
 
 def test_what_is_printed_for_a_scanned_mail_teaches_it_by_its_id(daemon: ApiDaemon) -> None:
@@ -70,10 +78,10 @@ def test_what_is_printed_for_a_scanned_mail_teaches_it_by_its_id(daemon: ApiDaem
     deadline = time.monotonic() + 30
     while "error" in daemon.curl(f"/api/mails/{name}"):
         assert time.monotonic() < deadline
-    shown, taught, forgotten, rolled = printed(daemon, LESSON, more=f"ID={name}")
+    shown, learned, forgotten, rolled = printed(daemon, LESSON, more=f"ID={name}")
     assert shown["scan"]["id"] == name
-    assert (taught["label"], forgotten["label"]) == ("spam", None)
-    assert forgotten["after"] == taught["before"]
+    assert (learned["label"], forgotten["label"]) == ("spam", None)
+    assert forgotten["after"] == learned["before"]
     assert rolled["left"] == 0
 
 
@@ -100,17 +108,17 @@ def test_teaching_changes_the_next_mail_within_two_seconds_and_forgetting_restor
     daemon: ApiDaemon,
 ) -> None:
     before = verdict(daemon, sauna(9))
-    taught = [told(daemon, "/api/teach?label=spam", sauna(number)) for number in range(4)]
+    lessons = [told(daemon, "/api/teach?label=spam", sauna(number)) for number in range(4)]
     since = time.monotonic()
     while verdict(daemon, sauna(9))[1] == before[1]:
         assert time.monotonic() - since < 20
     took_s = time.monotonic() - since
     assert took_s < 2
-    assert taught[0]["after"]["probability"] > taught[0]["before"]["probability"]
+    assert lessons[0]["after"]["probability"] > lessons[0]["before"]["probability"]
     assert verdict(daemon, sauna(9))[0] == "spam"
     gone = [told(daemon, "/api/forget", sauna(number)) for number in range(4)]
     assert [each["outcome"] for each in gone] == ["forgotten"] * 4
-    assert gone[-1]["after"]["probability"] == taught[0]["before"]["probability"]
+    assert gone[-1]["after"]["probability"] == lessons[0]["before"]["probability"]
     since = time.monotonic()
     while verdict(daemon, sauna(9)) != before:
         assert time.monotonic() - since < 20
@@ -186,8 +194,9 @@ def terminal(daemon: ApiDaemon, *arguments: str) -> str:
     return shown.decode("utf-8", "replace")
 
 
-def test_fuzzing_finds_no_fault_of_ours(daemon: ApiDaemon) -> None:
-    for done in daemon.fuzz(FUZZ_S, "--phases", "coverage,fuzzing"):
-        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-    for event in ("session.failed", "message.failed"):
-        assert daemon.events(event) == []
+def test_fuzzing_finds_no_fault_of_ours() -> None:
+    with taught() as daemon:  # afterwards anything may have been taught, listed, wished
+        for done in daemon.fuzz(FUZZ_S, "--phases", "coverage,fuzzing"):
+            assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+        for event in ("session.failed", "message.failed"):
+            assert daemon.events(event) == []

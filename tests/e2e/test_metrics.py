@@ -148,8 +148,10 @@ def test_four_workers_count_at_one_address_and_what_is_killed_loses_nothing(
     with Senders(daemon.port) as senders:
         while senders.busy or len(killed) < KILLS:
             looked()
-            if len(killed) < KILLS and chance.random() < 0.3:
-                worker = chance.choice(sorted(set(daemon.workers()) - killed))
+            started = {event["process"] for event in daemon.events("worker.started")}
+            ready = sorted(set(daemon.workers()) & started - killed)
+            if ready and len(killed) < KILLS and chance.random() < 0.3:
+                worker = chance.choice(ready)
                 killed.add(worker)
                 os.kill(worker, signal.SIGKILL)
     dead = len(killed)

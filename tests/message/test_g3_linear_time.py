@@ -31,7 +31,7 @@ from spamd.message.css import colour, declarations, selector, stylesheet
 from spamd.message.html import page, tag
 from spamd.message.limits import Limits
 from spamd.message.mime import calendar, charset, content_type, form, parser, transfer
-from spamd.message.tokens import grams, hashing, headers, kinds, shape
+from spamd.message.tokens import grams, hashing, headers, kinds, origin, shape
 from spamd.relay.content import newlines, received_field
 from spamd.relay.content.data import stuffed, unstuffed
 from spamd.relay.smtp.commands import parse_path, without_unsupported
@@ -317,6 +317,7 @@ FUNCTIONS: dict[str, Work] = {
         tag.long_tag(each + text, 0, folded=True) for each in ("<a ", "<", "<a b='")
     ],
     "tag.short_tag": lambda text: [tag.short_tag(each + text, True) for each in ("<a ", "<")],  # noqa: FBT003
+    "origin.origin": lambda text: origin.origin([f"from:{text}", *text.split()]),
     "tag.unescaped": tag.unescaped,
     "trace.lasting": _encoded(trace.lasting),
     "trace.host_tokens": trace.host_tokens,
