@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Spamd
+from tests.docs.blocks import block
 
+LESSONS = block("docs/users.md", "spamd train spam FILE --user")
 ON = ("--set", "users.enabled=true")
 
 
@@ -129,3 +131,17 @@ def test_a_users_lessons_count_for_them_and_all_of_a_user_is_forgotten(
     assert "zelda" not in export
     assert '{"lessons": 0}' in export
     assert spamd("database", "verify", *ON).code == 0
+
+
+def test_lessons_of_a_user_are_given_and_taken_back_as_printed(home: Path, spamd: Spamd) -> None:
+    (home / "FILE").write_bytes((home / "spam/00.eml").read_bytes())
+    known = spamd("scan", "FILE", "--json", *ON).json["id"]
+    printed = [words.split() for words in LESSONS.splitlines()]
+    codes = [
+        spamd(*(known if word == "ID" else word for word in words[1:]), *ON).code
+        for words in printed
+    ]
+    assert [words[:2] for words in printed] == [
+        ["spamd", "train"], ["spamd", "retrain"], ["spamd", "forget"], ["spamd", "scan"],
+    ]  # fmt: skip
+    assert codes == [0, 0, 0, 2]
