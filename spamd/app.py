@@ -37,6 +37,7 @@ from spamd.observe.error_rates import error_rates, span
 from spamd.observe.lag import LoopLag
 from spamd.observe.log import queue_id
 from spamd.observe.metrics import Metrics
+from spamd.pruning import prune_daily
 from spamd.relay.listener import Relay
 from spamd.relay.options import OnOverload
 from spamd.relay.outbound.open_relay import OpenRelayCheck
@@ -79,6 +80,9 @@ WAITING_S = 1.0
 
 EXPIRE_S = 3600.0
 """Between two runs that remove what is too old, and that look back."""
+
+PRUNE_S = 600.0
+"""Between two looks whether tokens were deleted within the last day."""
 
 AT_ONCE = ("log", "feedback", "users")
 """Sections that a reload changes; for the others the log names a restart."""
@@ -171,8 +175,10 @@ class Application:
         if self._opening.opened is None:
             yield Once(name="opening", work=self._judge_when_open)
         yield LoopLag(self._metrics)
-        refresh_s = settings.database.refresh_s
-        yield self._periodic(FOLLOW, REFRESH_PAUSE_S, lambda store: store.follow(refresh_s))
+        database = settings.database
+        yield self._periodic(
+            FOLLOW, REFRESH_PAUSE_S, lambda store: store.follow(database.refresh_s)
+        )
         taken = self._relay.context.taken
         yield self._periodic("taken", FOLLOW_TAKEN_S, lambda _: taken.follow())
         yield self._periodic("scans", WRITE_SCANS_S, lambda store: store.scans.flush())
@@ -185,6 +191,9 @@ class Application:
             yield Once(name="evaluation", work=self._site.evaluate)
         if self._worker == 0:
             yield self._periodic("error_rates", EXPIRE_S, self._look_back)
+            yield self._periodic(
+                "tokens", PRUNE_S, lambda store: prune_daily(store, database, self.observer)
+            )
             yield OpenRelayCheck(settings.relay, settings.next_hop, self.observer)
 
     def _periodic(

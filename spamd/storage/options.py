@@ -26,6 +26,27 @@ class Ages:
     known_days: int = 730
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneOptions:
+    """Which words `prune` lets go of.
+
+    unseen_days   a word must not have been taught for this long; half a year holds the seasons
+    seen_in       and stand in this many lessons at most; 1: the bulk of a table says nothing more
+    floor         words that stay at least, whatever the other two say
+    """
+
+    unseen_days: int = 180
+    seen_in: int = 1
+    floor: int = 100_000
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.unseen_days < 1 or self.seen_in < 1 or self.floor < 0:
+            raise ValueError(
+                "unseen_days and seen_in must be at least 1, floor must not be below 0"
+            )
+
+
 SQLITE = "sqlite://"
 POSTGRESQL = "postgresql://"
 
@@ -47,6 +68,11 @@ class DatabaseOptions:
     refresh_s           seconds between two queries for the lessons of other processes
     scans_days          days a scan is kept, so that one moved later is taught as it was scored
     changes_hours       hours that a process may be stopped and still catch up without reloading
+    prune_days          days that a token must not have been learned, counted back from the newest
+                        lesson, to be deleted if it is rare; 0: tokens are deleted only by the
+                        command
+    prune_seen_in       lessons that a token is in at most to be rare
+    prune_floor         tokens that stay at least, however old and rare
     local               folder on this machine for lessons that wait while the database is away,
                         and for the counts of a large corpus, which all workers share; made when it
                         is needed, for the daemon's user only
@@ -62,6 +88,9 @@ class DatabaseOptions:
     refresh_s: float = 1.0
     scans_days: int = 14
     changes_hours: int = 24
+    prune_days: int = 180
+    prune_seen_in: int = 1
+    prune_floor: int = 100_000
     local: str = "var"
     waiting_mb: int = 64
 
@@ -71,6 +100,10 @@ class DatabaseOptions:
         for name in ("pool", "cache_mb", "scans_days", "changes_hours", "waiting_mb"):
             if getattr(self, name) < 1:
                 raise ValueError(f"database.{name} must be at least 1")
+        if self.prune_days < 0 or self.prune_seen_in < 1 or self.prune_floor < 0:
+            raise ValueError(
+                "database.prune_days and prune_floor must not be below 0, prune_seen_in not below 1"
+            )
         for name in ("connect_timeout_s", "busy_timeout_s"):
             if not 0 < getattr(self, name) <= 3600:
                 raise ValueError(f"database.{name} must lie between 0 and 3600 seconds")
@@ -85,6 +118,15 @@ class DatabaseOptions:
     def path(self) -> Path | None:
         """The file of a SQLite database, None for PostgreSQL."""
         return sqlite_path(self.url) if self.url.startswith(SQLITE) else None
+
+    @property
+    def prune(self) -> PruneOptions | None:
+        """Which tokens go by themselves, None where none do."""
+        if not self.prune_days:
+            return None
+        return PruneOptions(
+            unseen_days=self.prune_days, seen_in=self.prune_seen_in, floor=self.prune_floor
+        )
 
     @property
     def place(self) -> str:

@@ -50,6 +50,8 @@ GIVEN: dict[tuple[str, str], Callable[[random.Random, int], Any]] = {
     ("token", "ham"): lambda _, number: number,
     ("sample", "lesson"): lambda _, number: number,
     ("lesson", "id"): lambda _, number: number,
+    ("*", "account"): lambda _, number: f"account {number}",
+    ("account", "name"): lambda _, number: f"account {number}",
 }
 """Values that constraints ask for."""
 
@@ -89,7 +91,7 @@ def _is_in_unique_constraint(column: Column[Any]) -> bool:
 
 
 async def fill(database: Database, seed: int = 1, rows: int = ROWS) -> None:
-    """Give every table of a database rows; the corpus row gets other numbers."""
+    """Give every table of a database rows, of 1970 or of far ahead; the corpus row gets others."""
     chance = random.Random(seed)
     async with database.writing() as connection:
         for table in tables.metadata.sorted_tables:

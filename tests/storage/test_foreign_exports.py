@@ -12,9 +12,10 @@ from spamd.message.facts import SCHEMA
 from spamd.message.tokens.hashing import token_id
 from spamd.storage.maintenance.export import export_file, import_file, take_back_file
 from spamd.storage.maintenance.foreign_exports import FormatError, read
-from spamd.storage.maintenance.prune_tokens import PruneOptions, prune
+from spamd.storage.maintenance.prune_tokens import prune
 from spamd.storage.maintenance.reset import reset
 from spamd.storage.maintenance.verify import verify
+from spamd.storage.options import PruneOptions
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts, mail
 
 BOGOFILTER = """\

@@ -16,10 +16,10 @@ from spamd.message.features import Features
 from spamd.storage.engine import Database
 from spamd.storage.maintenance.export import export_file, import_file
 from spamd.storage.maintenance.foreign_exports import FormatError
-from spamd.storage.maintenance.prune_tokens import PruneOptions, prune
+from spamd.storage.maintenance.prune_tokens import prune
 from spamd.storage.maintenance.reset import reset
 from spamd.storage.maintenance.verify import verify
-from spamd.storage.options import DatabaseOptions
+from spamd.storage.options import DatabaseOptions, PruneOptions
 from spamd.storage.tables import sample
 from spamd.training import Result
 from tests.storage.mails import (

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from spamd.storage.maintenance.copying import Copied
     from spamd.storage.maintenance.expiry import Expired
     from spamd.storage.maintenance.export import Imported
-    from spamd.storage.maintenance.prune_tokens import Pruned, PruneOptions
+    from spamd.storage.maintenance.prune_tokens import Pruned
     from spamd.storage.maintenance.verify import Findings
     from spamd.storage.migrate import Upgrade
+    from spamd.storage.options import PruneOptions
 
 app = typer.Typer(help="Maintain the database.", rich_markup_mode=None, cls=Grouped)
 
@@ -111,27 +112,33 @@ def verify(context: typer.Context, *, as_json: JsonOption = False) -> int:
 def prune(
     context: typer.Context,
     unseen_days: Annotated[
-        int, typer.Option(metavar="N", help="Delete tokens last learned more than N days ago …")
-    ] = 180,
-    seen_in: Annotated[int, typer.Option(metavar="N", help="… and seen in at most N lessons.")] = 1,
+        int | None,
+        typer.Option(metavar="N", help="Delete tokens last learned more than N days ago …"),
+    ] = None,
+    seen_in: Annotated[
+        int | None, typer.Option(metavar="N", help="… and seen in at most N lessons.")
+    ] = None,
     floor: Annotated[
-        int, typer.Option(metavar="N", help="Keep at least this many tokens.")
-    ] = 100_000,
+        int | None, typer.Option(metavar="N", help="Keep at least this many tokens.")
+    ] = None,
     *,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete tokens that are old and rare, and expired records.
 
-    The age of a token is counted back from the newest lesson, not from the clock. Every lesson can
-    still be taken back exactly afterwards. Expired records are deleted too, as spamd serve does
-    each hour: scans, held lessons, parked messages, records of messages in accounts that are no
-    longer watched (database.scans_days, feedback.held_days, parked_days, seen_days).
+    As spamd serve does each day. Without options database.prune_days, prune_seen_in and prune_floor
+    count. The age of a token is counted back from the newest lesson, not from the clock. Every
+    lesson can still be taken back exactly afterwards. Expired records are deleted too, as spamd
+    serve does each hour: scans, held lessons, parked messages, records of messages in accounts that
+    are no longer watched (database.scans_days, feedback.held_days, parked_days, seen_days).
     """
-    from spamd.storage.maintenance.prune_tokens import PruneOptions
+    from spamd.storage.options import PruneOptions
 
+    said = {"unseen_days": unseen_days, "seen_in": seen_in, "floor": floor}
+    given = {name: value for name, value in said.items() if value is not None}
     try:
-        options = PruneOptions(unseen_days=unseen_days, seen_in=seen_in, floor=floor)
+        options = replace(session(context).settings.database.prune or PruneOptions(), **given)
     except ValueError as error:
         raise UsageProblem(str(error), context) from error
     shown, done, gone = awaited(_prune(session(context), options, dry_run=dry_run))

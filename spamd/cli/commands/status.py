@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spamd.relay.outbound.open_relay import ProbeResult
     from spamd.settings import Settings
     from spamd.storage.corpus.journal import Summary
+    from spamd.storage.maintenance.size import Size
     from spamd.training.ports import LessonSummary
 
 LOST = 20
@@ -47,6 +48,7 @@ class State:
     watcher: "LeaseHolder | None"
     next_hops: "Sequence[ProbeResult]"
     error_rates: "ErrorRates"
+    size: "Size"
 
 
 def status(
@@ -96,6 +98,7 @@ async def _state(here: Session) -> State:
     from spamd.feedback.account_states import LEASE
     from spamd.observe.error_rates import error_rates, span
     from spamd.relay.outbound.open_relay import probe_all
+    from spamd.storage.maintenance.size import size
 
     settings = here.settings
     since, until = span(
@@ -116,6 +119,7 @@ async def _state(here: Session) -> State:
             watcher=await store.leases.holder(LEASE),
             next_hops=[seen async for seen in asked],
             error_rates=error_rates(await store.outcomes(since, until)),
+            size=await size(store.database, WallClock().now(), settings.database.scans_days),
         )
 
 
@@ -156,6 +160,12 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
     return {
         "database": state.database,
         "corpus": {"spam": totals.spam, "ham": totals.ham, "tokens": totals.vocabulary},
+        "size": {
+            "bytes": state.size.now,
+            "bytes_in_90_days": state.size.ahead,
+            "lessons_a_day": state.size.lessons_a_day,
+            "scans_a_day": state.size.scans_a_day,
+        },
         "missing": _missing(totals, settings),
         "thresholds": thresholds(settings.decision),
         "lessons": {
@@ -183,6 +193,7 @@ def _print(state: State, settings: "Settings") -> None:
         f"corpus       {totals.spam:,} spam and {totals.ham:,} ham{_ratio(totals)},"
         f" {counted(totals.vocabulary, 'token')}"
     )
+    line(f"size         {_size(state.size)}")
     bounds = thresholds(settings.decision)
     ready = not any(_missing(totals, settings).values())
     verdicts = ", ".join(f"{choice} from {p:.4f}" for choice, p in bounds.items())
@@ -276,6 +287,14 @@ def error_rate_lines(rates: "ErrorRates") -> "Iterator[str]":
             f" ({low:,.0f} to {high:,.0f}): {one.wrong:,} corrected, {one.right:,} kept,"
             f" {one.untouched:,} untouched"
         )
+
+
+def _size(size: "Size") -> str:
+    """Return "12.3 MB, in 90 days about 14.0 MB (2.1 lessons and 310.0 scans a day)"."""
+    return (
+        f"{size.now / 1e6:,.1f} MB, in 90 days about {size.ahead / 1e6:,.1f} MB"
+        f" ({size.lessons_a_day:,.1f} lessons and {size.scans_a_day:,.1f} scans a day)"
+    )
 
 
 def _sources(lessons: "Summary") -> str:

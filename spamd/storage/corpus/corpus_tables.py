@@ -56,8 +56,10 @@ async def version(connection: AsyncConnection, *, lock: bool) -> CorpusVersion:
     )
 
 
-async def add_totals(connection: AsyncConnection, before: Totals, after: Totals) -> None:
-    """Add the difference of two totals, and one to the revision; tell who listens."""
+async def add_totals(
+    connection: AsyncConnection, before: Totals, after: Totals, *, told: bool = True
+) -> None:
+    """Add the difference of two totals, and one to the revision; tell who listens, if `told`."""
     row = tables.corpus.c
     await connection.execute(
         update(tables.corpus).values(
@@ -70,7 +72,8 @@ async def add_totals(connection: AsyncConnection, before: Totals, after: Totals)
             revision=row.revision + 1,
         )
     )
-    await announce(connection)
+    if told:
+        await announce(connection)
 
 
 async def facts(connection: AsyncConnection, schema: FactSchema) -> FactCounts:

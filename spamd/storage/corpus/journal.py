@@ -121,28 +121,40 @@ async def walk(
     Raises:
         BlobError: a sample is damaged.
     """
-    last = 0
-    while True:
-        statement = (
-            select(lesson.c.id, *COLUMNS)
-            .join_from(lesson, sample)
-            .where(lesson.c.id > last)
-            .order_by(lesson.c.id)
-            .limit(CHUNK)
-        )
-        rows = (await connection.execute(statement)).all()
-        if not rows:
-            return
-        last = rows[-1].id
-        whole = []
-        for row in rows:
-            try:
-                whole.append(_lesson(row))
-            except BlobError:
-                if damaged is None:
-                    raise
-                damaged.append(row.digest)
-        yield whole
+    last: int | None = 0
+    while last is not None:
+        last, some = await after(connection, last, CHUNK, damaged)
+        if last is not None:
+            yield some
+
+
+async def after(
+    connection: AsyncConnection, last: int, number: int, damaged: list[bytes] | None = None
+) -> tuple[int | None, list[Lesson]]:
+    """Return so many lessons after the one with the number `last`, and where to go on.
+
+    That is None at the end. For `damaged` see `walk`.
+
+    Raises:
+        BlobError: a sample is damaged.
+    """
+    statement = (
+        select(lesson.c.id, *COLUMNS)
+        .join_from(lesson, sample)
+        .where(lesson.c.id > last)
+        .order_by(lesson.c.id)
+        .limit(number)
+    )
+    rows = (await connection.execute(statement)).all()
+    whole = []
+    for row in rows:
+        try:
+            whole.append(_lesson(row))
+        except BlobError:
+            if damaged is None:
+                raise
+            damaged.append(row.digest)
+    return rows[-1].id if rows else None, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,19 @@ most. It goes from the samples of these lessons too, so the tables stay what the
 lesson can still be taken back exactly, and no count ever falls below zero.
 
 Ages are measured against the newest lesson, not against the clock: a clock that jumped, or a year
-without training, expires nothing. At least `floor` words stay, the longest unseen go first. All is
-one transaction: a prune that is killed has not happened.
+without training, expires nothing. At least `floor` words stay, the longest unseen go first.
+
+Which words go is found in one view of the database, without a lock. Then some lessons at a time are
+made smaller, each time in a transaction after which all tables agree, with pauses in which others
+write. A word that a lesson touched meanwhile stays. What was killed on the way has happened in
+part, and the next prune does the rest.
 
 What else grows old goes by `storage.expiry`. Whole lessons that are too old are taken back by
 `rollback`.
 """
 
+import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,39 +25,33 @@ from numpy.typing import NDArray
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.bayes.counts import TokenTable
+from spamd.bayes.counts import (
+    HAM,
+    HAM_OCCURRENCES,
+    SPAM,
+    SPAM_OCCURRENCES,
+    WEIGHT,
+    TokenTable,
+    distinct,
+)
 from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.storage.corpus import corpus_tables, imported_counts, journal, token_table
-from spamd.storage.corpus.codec import chosen, encode_ids, encode_sample
+from spamd.storage.corpus.codec import chosen, decode_ids, encode_ids, encode_sample
 from spamd.storage.corpus.corpus_version import CorpusVersion
-from spamd.storage.engine import Database
+from spamd.storage.engine import Database, retried
+from spamd.storage.options import PruneOptions
 from spamd.storage.tables import change, lesson, sample
 from spamd.storage.times import to_number
 from spamd.training.ports import Lesson
 
 DAY = 86_400_000_000
 
+LESSONS = 25
+"""Lessons made smaller in one transaction: others wait for some 50 ms."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PruneOptions:
-    """What a prune lets go of.
-
-    unseen_days   a word must not have been taught for this long; half a year holds the seasons
-    seen_in       and stand in this many lessons at most; 1: the bulk of a table says nothing more
-    floor         words that stay at least, whatever the other two say
-    """
-
-    unseen_days: int = 180
-    seen_in: int = 1
-    floor: int = 100_000
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if self.unseen_days < 1 or self.seen_in < 1 or self.floor < 0:
-            raise ValueError(
-                "unseen_days and seen_in must be at least 1, floor must not be below 0"
-            )
+REST = 1.0
+"""Pause after a transaction, as a share of what it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,29 +69,30 @@ class Pruned:
     lessons: int
 
 
+class _ChangedError(Exception):
+    """What happened since the look at the words can't be told: the rest is left to the next run."""
+
+
 async def prune(
     database: Database, clock: Clock, options: PruneOptions, *, dry_run: bool
 ) -> Pruned:
     """Let go of old rare words, or only count them."""
-    async with database.reading() if dry_run else database.writing() as connection:
-        version = await corpus_tables.version(connection, lock=not dry_run)
+    async with database.reading() as connection:
+        version = await corpus_tables.version(connection, lock=False)
         table = await token_table.load(connection)
         doomed, spared = _doomed(table, await _last_seen(connection, table), options)
-        if dry_run or not len(doomed):
-            lessons = await _count_lessons(connection, doomed)
-        else:
-            lessons, totals = await _shrink(connection, doomed, version)
-            await token_table.remove(connection, doomed)
-            await corpus_tables.add_totals(connection, version.totals, totals.totals)
-            await connection.execute(
-                insert(change).values(
-                    revision=version.revision + 1,
-                    time=to_number(clock.now()),
-                    tokens=encode_ids(doomed),
-                    grams=b"",
-                )
-            )
-    return Pruned(examined=len(table), removed=len(doomed), spared=spared, lessons=lessons)
+        done = Pruned(examined=len(table), removed=len(doomed), spared=spared, lessons=0)
+        if dry_run:
+            return replace(done, lessons=await _count_lessons(connection, doomed))
+    del table
+    work = _Work(database, clock, doomed, version)
+    if len(doomed):
+        try:
+            await work.shrink_lessons()
+            await work.shrink_imported_counts()
+        except _ChangedError:
+            pass
+    return replace(done, removed=work.removed, lessons=work.lessons)
 
 
 async def _last_seen(connection: AsyncConnection, table: TokenTable) -> NDArray[np.int64]:
@@ -132,34 +133,159 @@ async def _count_lessons(connection: AsyncConnection, doomed: NDArray[np.int64])
     return number
 
 
-async def _shrink(
-    connection: AsyncConnection, doomed: NDArray[np.int64], version: CorpusVersion
-) -> tuple[int, CorpusVersion]:
-    """Take tokens out of the samples; return how many lessons held any, and the new totals."""
-    number = 0
-    totals = replace(version.totals, vocabulary=version.totals.vocabulary - len(doomed))
-    async for lessons in journal.walk(connection):
-        for each in lessons:
-            gone = np.isin(each.sample.ids, doomed)
-            if not gone.any():
-                continue
-            number += 1
-            lost = int(each.sample.occurrences[gone].sum(dtype=np.int64))
-            if each.label is Label.SPAM:
-                totals = replace(totals, spam_occurrences=totals.spam_occurrences - lost)
-            else:
-                totals = replace(totals, ham_occurrences=totals.ham_occurrences - lost)
-            await _rewrite(connection, each, ~gone)
-    async for imported in imported_counts.walk(connection):
-        left = imported.without(doomed)
-        spam, ham = imported.counts.sum(axis=0) - left.counts.sum(axis=0)
-        totals = replace(
+class _Work:
+    """Takes words out of lessons, some at a time."""
+
+    def __init__(
+        self, database: Database, clock: Clock, doomed: NDArray[np.int64], version: CorpusVersion
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._doomed = doomed
+        self._at = version.at
+        self.removed = 0
+        self.lessons = 0
+
+    async def shrink_lessons(self) -> None:
+        """Take the words out of all lessons."""
+        last: int | None = 0
+        while last is not None:
+            async with self._database.reading() as connection:
+                last, some = await journal.after(connection, last, LESSONS)
+            digests = [each.digest for each in some if self._holds(each)]
+            if digests:
+                await self._rested(self._lessons(digests))
+
+    async def shrink_imported_counts(self) -> None:
+        """Take the words out of the counts that other programs had made."""
+        async with self._database.reading() as connection:
+            digests = [each.digest async for each in imported_counts.walk(connection)]
+        for digest in digests:
+            await self._rested(self._imported_counts(digest))
+
+    async def _rested(self, step: Coroutine[None, None, None]) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await step
+        await asyncio.sleep(REST * (loop.time() - began))
+
+    def _holds(self, each: Lesson) -> bool:
+        return bool(np.isin(each.sample.ids, self._doomed, assume_unique=True).any())
+
+    @retried
+    async def _lessons(self, digests: Sequence[bytes]) -> None:
+        async with self._database.writing() as connection:
+            version = await self._current(connection)
+            parts, shrunk = [_Difference.none()], 0
+            for each in (await journal.lessons(connection, digests)).values():
+                gone = np.isin(each.sample.ids, self._doomed, assume_unique=True)
+                if gone.any():
+                    parts.append(_Difference.of_lesson(each, gone))
+                    await _rewrite(connection, each, ~gone)
+                    shrunk += 1
+            removed = await self._apply(connection, _Difference.sum(parts), version)
+        self._committed(version, removed)
+        self.lessons += shrunk
+
+    @retried
+    async def _imported_counts(self, digest: bytes) -> None:
+        async with self._database.writing() as connection:
+            version = await self._current(connection)
+            mine = await imported_counts.find(connection, digest)
+            if mine is None or not np.isin(mine.ids, self._doomed).any():
+                return
+            await imported_counts.write(connection, mine.without(self._doomed))
+            gone = np.isin(mine.ids, self._doomed)
+            less = _Difference.of_imported_counts(mine.ids[gone], mine.counts[gone])
+            removed = await self._apply(connection, less, version)
+        self._committed(version, removed)
+
+    async def _current(self, connection: AsyncConnection) -> CorpusVersion:
+        """Lock the corpus; spare the words that others have touched since our last look.
+
+        Raises:
+            _ChangedError: nobody can say any more which.
+        """
+        version = await corpus_tables.version(connection, lock=True)
+        generation, revision = self._at
+        newer = select(change.c.tokens).where(change.c.revision > revision)
+        touched = (await connection.execute(newer)).scalars().all()
+        if generation != version.generation or len(touched) != version.revision - revision:
+            raise _ChangedError
+        ids = distinct(map(decode_ids, touched))
+        self._doomed = self._doomed[~np.isin(self._doomed, ids, assume_unique=True)]
+        self._at = version.at
+        return version
+
+    async def _apply(
+        self, connection: AsyncConnection, less: "_Difference", version: CorpusVersion
+    ) -> int:
+        """Take counts off the tables; return how many words are gone with that."""
+        stored = await token_table.load(connection, less.ids)
+        left = stored.counts(stored.find(less.ids)).cells + less.cells
+        gone = left[:, SPAM] + left[:, HAM] == 0
+        await token_table.remove(connection, less.ids[gone])
+        await token_table.change(connection, less.ids[~gone], less.cells[~gone])
+        sums = less.cells.sum(axis=0, dtype=np.int64).tolist()
+        totals = version.totals
+        after = replace(
             totals,
-            spam_occurrences=totals.spam_occurrences - int(spam),
-            ham_occurrences=totals.ham_occurrences - int(ham),
+            vocabulary=totals.vocabulary - int(gone.sum()),
+            spam_occurrences=totals.spam_occurrences + sums[SPAM_OCCURRENCES],
+            ham_occurrences=totals.ham_occurrences + sums[HAM_OCCURRENCES],
         )
-        await imported_counts.write(connection, left)
-    return number, replace(version, totals=totals)
+        # Nobody is told: others read this with the next lesson, or within `refresh_s`.
+        await corpus_tables.add_totals(connection, totals, after, told=False)
+        await connection.execute(
+            insert(change).values(
+                revision=version.revision + 1,
+                time=to_number(self._clock.now()),
+                tokens=encode_ids(less.ids),
+                grams=b"",
+            )
+        )
+        return int(gone.sum())
+
+    def _committed(self, version: CorpusVersion, removed: int) -> None:
+        self._at = (version.generation, version.revision + 1)
+        self.removed += removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Difference:
+    """What is added to the counts of some tokens (ids ascending, int32[n, 5]), below zero."""
+
+    ids: NDArray[np.int64]
+    cells: NDArray[np.int32]
+
+    @classmethod
+    def none(cls) -> "_Difference":
+        return cls(ids=np.zeros(0, np.int64), cells=np.zeros((0, WEIGHT + 1), np.int32))
+
+    @classmethod
+    def of_lesson(cls, each: Lesson, gone: NDArray[np.bool_]) -> "_Difference":
+        """Return what a lesson added to the counts of some of its tokens, taken back."""
+        mine = SPAM if each.label is Label.SPAM else HAM
+        cells = np.zeros((int(gone.sum()), WEIGHT + 1), np.int32)
+        cells[:, mine] = -1
+        cells[:, mine + SPAM_OCCURRENCES] = -each.sample.occurrences[gone].astype(np.int32)
+        cells[:, WEIGHT] = -each.effect.step
+        return cls(ids=each.sample.ids[gone], cells=cells)
+
+    @classmethod
+    def of_imported_counts(cls, ids: NDArray[np.int64], counts: NDArray[np.int32]) -> "_Difference":
+        cells = np.zeros((len(ids), WEIGHT + 1), np.int32)
+        for column, number in ((SPAM, 0), (HAM, 1), (SPAM_OCCURRENCES, 0), (HAM_OCCURRENCES, 1)):
+            cells[:, column] = -counts[:, number]
+        return cls.sum([cls(ids=ids, cells=cells)])
+
+    @classmethod
+    def sum(cls, parts: Sequence["_Difference"]) -> "_Difference":
+        """Return all together, a row for each token."""
+        ids, rows = np.unique(np.concatenate([each.ids for each in parts]), return_inverse=True)
+        cells = np.zeros((len(ids), WEIGHT + 1), np.int32)
+        np.add.at(cells, rows, np.concatenate([each.cells for each in parts]))
+        return cls(ids=ids, cells=cells)
 
 
 async def _rewrite(connection: AsyncConnection, each: Lesson, stays: NDArray[np.bool_]) -> None:
