@@ -4,7 +4,7 @@
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
 # WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs man site histories year person listeners scale check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
+.PHONY: help run test docs man screenshots site histories year person listeners scale check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -45,6 +45,10 @@ docs: $(DEV)  ## write config/spamd.toml and the tables of the documents from th
 
 man: $(DEV)  ## write the manual pages, man/*.1, from the command line
 	$(BIN)/python -m tests.docs.generated man
+
+screenshots: $(DEV)  ## write the pictures of the page, docs/images, of a made-up site in Chromium
+	@.ci/install-packages tests
+	$(BIN)/python -m tests.listeners.web.pages.screenshots docs/images
 
 site: $(DEV)  ## write the documents as a site into build/site, without network
 	$(BIN)/python -m tests.docs.site build/site

@@ -150,7 +150,7 @@ class Lessons:
             label: sum(each.lessons for each in groups if each.label is label) for label in Label
         }
         if not people:
-            groups = [replace(each, actor="") for each in groups]
+            groups = _unnamed(groups)
         return Preview(
             groups=tuple(groups),
             lessons=sum(gone.values()),
@@ -168,6 +168,20 @@ class Lessons:
         taken_back = len(await self._trainer.rollback(newest))
         left = await self._records.groups(selection) if taken_back == AT_ONCE else ()
         return RolledBack(taken_back=taken_back, left=sum(each.lessons for each in left))
+
+
+def _unnamed(groups: Sequence[LessonGroup]) -> list[LessonGroup]:
+    """Return the groups without people: those of one label and source are one, most first."""
+    merged: dict[tuple[Label, str], LessonGroup] = {}
+    for each in groups:
+        other = merged.get((each.label, each.source), replace(each, actor="", lessons=0))
+        merged[each.label, each.source] = replace(
+            other,
+            lessons=other.lessons + each.lessons,
+            first=min(other.first, each.first),
+            last=max(other.last, each.last),
+        )
+    return sorted(merged.values(), key=lambda group: -group.lessons)
 
 
 def _held(row: Held, *, words: bool, people: bool) -> HeldRow:

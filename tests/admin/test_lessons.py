@@ -66,10 +66,15 @@ async def test_a_rollback_shows_first_what_it_takes_back(tmp_path: Path) -> None
         shown = await lessons.preview(chosen, people=False)
         assert (shown.lessons, shown.spam_left, shown.ham_left) == (12, 0, 12)
         assert [group.actor for group in shown.groups] == [""]
+        await here.taught(Label.SPAM, [mail(300, SPAM_WORDS)], "carl")
+        unnamed = await lessons.preview(Selection(label=Label.SPAM), people=False)
+        assert [(each.actor, each.lessons) for each in unnamed.groups] == [("", 13)]
+        named = await lessons.preview(Selection(label=Label.SPAM), people=True)
+        assert [(each.actor, each.lessons) for each in named.groups] == [("ann", 12), ("carl", 1)]
         done = await lessons.rollback(chosen)
         assert (done.taken_back, done.left) == (12, 0)
         totals = await here.store.totals()
-        assert (totals.spam, totals.ham) == (0, 12)
+        assert (totals.spam, totals.ham) == (1, 12)
 
 
 async def test_a_word_tells_its_counts_its_lessons_and_its_probabilities(tmp_path: Path) -> None:

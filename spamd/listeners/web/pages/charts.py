@@ -173,12 +173,14 @@ def tens(share: float, *, least: float = 1e-4) -> float:
     return 1 - log10(max(share, least)) / log10(least)
 
 
-def named(slots: Sequence[Slot], names: int) -> list[Slot | None]:
+def named(slots: Sequence[Slot], names: int, unit: int = 1) -> list[Slot | None]:
     """Return the slots that are named below a chart, at most so many, None for the others.
+
+    From one name to the next it is a whole number of units, each of so many slots.
 
     Each name has the room of all slots up to the next one.
     """
-    step = max(1, ceil(len(slots) / names))
+    step = unit * max(1, ceil(len(slots) / (names * unit)))
     whole = len(slots) - step
     return [
         slot if place % step == 0 and place <= whole else None for place, slot in enumerate(slots)

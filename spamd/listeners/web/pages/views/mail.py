@@ -1,6 +1,6 @@
 """`/mail/…`: one mail, why it was judged so, what it rests on; and teaching it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from spamd.admin.mail import Mail
+from spamd.admin.mail import Basis, Mail, Word
+from spamd.admin.ports import WordLesson
 from spamd.admin.roles import Role, Visitor
 from spamd.admin.teaching import Change, Source
 from spamd.listeners.web.pages import fields, links
@@ -16,6 +17,9 @@ from spamd.listeners.web.pages.frame import BY_HTMX, Frame, back_to, route
 from spamd.ports import Taught
 
 FORGET = "forget"
+
+LESSONS = 4
+"""Named for a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +29,14 @@ class Done:
     what: Taught
     before: float
     after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Words that rest on the same lessons."""
+
+    words: tuple[Word, ...]
+    lessons: tuple[WordLesson, ...]
 
 
 class MailPage:
@@ -51,7 +63,7 @@ class MailPage:
         name = request.path_params["name"]
         here = self._frame.administration()
         found = await here.mails.basis(name, people=here.site.shows_people())
-        return await self._frame.page(visitor, "basis", "history", found=found, name=name)
+        return await self._frame.page(visitor, "basis", "history", found=_grounds(found), name=name)
 
     async def teach(self, request: Request, visitor: Visitor, given: Mapping[str, str]) -> Response:
         """Teach a mail or forget its lesson, then show it."""
@@ -90,6 +102,18 @@ class MailPage:
 def _sides(found: Mail) -> dict[str, str]:
     """Return for which side the words speak that moved the verdict."""
     return {word.token: "spam" if word.effect > 0 else "ham" for word in found.words}
+
+
+def _grounds(found: Sequence[Basis]) -> list[Ground]:
+    """Return words with the newest lessons that taught them, each lessons once."""
+    words: dict[tuple[str, ...], list[Word]] = {}
+    lessons: dict[tuple[str, ...], tuple[WordLesson, ...]] = {}
+    for each in found:
+        shown = each.lessons.found[:LESSONS]
+        key = tuple(one.lesson.id for one in shown)
+        words.setdefault(key, []).append(each.word)
+        lessons[key] = shown
+    return [Ground(words=tuple(of), lessons=lessons[key]) for key, of in words.items()]
 
 
 def _done(given: Mapping[str, str]) -> Done | None:

@@ -34,19 +34,23 @@ LABELS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """How far back one looks, and the hours of a bar."""
+    """How far back one looks, and the hours of a bar.
+
+    named   bars from one time that may be named to the next: a round one
+    """
 
     name: str
     hours: int
     step: int
     unit: str
     part: str
+    named: int
 
 
 SPANS = (
-    Span(name="day", hours=24, step=1, unit="hour", part="hour"),
-    Span(name="week", hours=7 * 24, step=6, unit="six", part="day"),
-    Span(name="month", hours=30 * 24, step=24, unit="day", part="day"),
+    Span(name="day", hours=24, step=1, unit="hour", part="hour", named=6),
+    Span(name="week", hours=7 * 24, step=6, unit="six", part="day", named=4),
+    Span(name="month", hours=30 * 24, step=24, unit="day", part="day", named=1),
 )
 
 
@@ -99,7 +103,7 @@ class OverviewPage:
             spans=SPANS,
             slots=slots,
             columns=charts.columns(slots),
-            labels=charts.named(slots, LABELS),
+            labels=charts.named(slots, LABELS, span.named),
             totals=totals(slots),
             refused=_refused(found, slots[0].begins),
             sources=list(_sources(found)),

@@ -24,6 +24,11 @@ class Section:
     name: str
     settings: tuple[SettingRow, ...]
 
+    @property
+    def changed(self) -> int:
+        """Return how many differ from their defaults."""
+        return sum(row.origin != DEFAULT for row in self.settings)
+
 
 class PlainPages:
     """Answers there.

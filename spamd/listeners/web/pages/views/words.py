@@ -14,6 +14,8 @@ from spamd.listeners.web.pages.frame import Frame, route
 
 LABELS = 5
 WEEKS = 104
+FEWEST_WEEKS = 12
+"""Of the chart: a single week would be a wall."""
 """Weeks shown, at most: two years."""
 
 
@@ -59,9 +61,11 @@ def weeks(found: WordFound) -> list[Slot]:
     if not found.weeks:
         return []
     counts = {week.begins: week for week in found.weeks}
-    begin = max(found.weeks[0].begins, found.weeks[-1].begins - timedelta(weeks=WEEKS - 1))
+    last = found.weeks[-1].begins
+    first = min(found.weeks[0].begins, last - timedelta(weeks=FEWEST_WEEKS - 1))
+    begin = max(first, last - timedelta(weeks=WEEKS - 1))
     slots = []
-    while begin <= found.weeks[-1].begins:
+    while begin <= last:
         at = datetime.combine(begin, time(), UTC)
         week = counts.get(begin)
         slots.append(
