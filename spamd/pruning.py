@@ -27,15 +27,25 @@ PRUNE = "prune"
 
 EVERY_S = 24 * 3600.0
 
+AGAIN_S = 2 * 3600.0
+"""Longer than a prune takes."""
+
 NICE = 15
 """There is no hurry."""
 
 
 async def prune_daily(store: Store, options: DatabaseOptions, observer: Observer) -> None:
-    """Delete tokens unless that was done within a day anywhere in the site; say how many."""
-    wanted = options.prune
-    if wanted and await store.leases.acquire(PRUNE, token_hex(8), EVERY_S):
+    """Delete tokens unless that was done within a day anywhere in the site; say how many.
+
+    What failed, or died on the way, is tried again after `AGAIN_S`, by whoever comes first.
+
+    Raises:
+        StorageUnavailable: the database does not answer, or the process was killed.
+    """
+    wanted, holder = options.prune, token_hex(8)
+    if wanted and await store.leases.acquire(PRUNE, holder, AGAIN_S):
         done = await prune_apart(options, wanted)
+        await store.leases.acquire(PRUNE, holder, EVERY_S)
         observer.happened("tokens.pruned", **asdict(done))
 
 

@@ -8,9 +8,12 @@ from sqlalchemy import BigInteger, func, select, text, update
 from spamd.storage import tables
 from spamd.storage.engine import Database
 from spamd.storage.layers.tables import user_lesson
+from spamd.storage.layers.unit_of_work import SqlUserUnitOfWork
 from spamd.storage.maintenance.expiry import expire
 from spamd.storage.maintenance.size import Size, size
 from spamd.storage.scans import Scans
+from spamd.training import TrainingOptions
+from spamd.training.user_trainer import UserTrainer
 from tests.storage.mails import SPAM, FixedClock, TeachingProcess, mail
 from tests.storage.rows import fill
 from tests.storage.test_expiry import AGES
@@ -39,7 +42,7 @@ JOURNAL = {
     "sample": "its content, which a prune of the tokens makes smaller",
     "token": "sums over the journal, pruned each day (test_prune)",
     "tally": "what an admin imported, until he takes it back",
-    "user_lesson": "what users said for themselves; it goes when they are forgotten",
+    "user_lesson": "what users said for themselves: 5,000 of each at most (test_user_lessons)",
     "user_sample": "its content, once for all users; it goes with its last lesson",
     "user_layer": "a row for each user who has said something",
     "origin_users": "a row at most for each origin in user_lesson; it goes with the last lesson",
@@ -89,13 +92,21 @@ async def test_the_size_ahead_is_about_what_it_comes_to(
 ) -> None:
     scans = Scans(teaching.database, clock)
 
+    readers = UserTrainer(
+        unit_of_work=lambda: SqlUserUnitOfWork(teaching.database, teaching.cache, clock),
+        clock=clock,
+        options=TrainingOptions(pause_s=0),
+    )
+
     async def month(start: int) -> None:
-        """Teach and scan 70 mails, in one lesson batch; the gram table is written at the first."""
+        """Teach, for the site and for two users, and scan; the gram table is written at once."""
         mails = [
             mail(str(n), " ".join(f"w{n * 40 + k * k % 60}" for k in range(120)))
             for n in range(start, start + 70)
         ]
-        await teaching.train(SPAM, *mails)
+        await teaching.train(SPAM, *mails[:40])
+        for reader in ("anna", "bob"):
+            await readers.train(f"{reader}@example.org", mails[40:], SPAM, source="imap")
         for number, each in enumerate(mails, start=start):
             scans.record(report(each, id=str(number)))
         await scans.flush()
@@ -114,7 +125,8 @@ async def test_the_size_ahead_is_about_what_it_comes_to(
         await month(start)
     after = await told()
 
-    assert before.lessons_a_day == pytest.approx(70 / 30)
+    assert before.lessons_a_day == pytest.approx((40 + 30) / 30)  # what users agree on is learned
+    assert before.user_lessons_a_day == pytest.approx(60 / 30)
     assert after.now - before.now == pytest.approx(before.ahead - before.now, rel=0.35)
 
 
@@ -122,6 +134,6 @@ async def test_an_empty_database_does_not_grow(database: Database, clock: FixedC
     told = await size(database, clock.now(), 14)
     assert told.now > 0
     assert replace(told, now=0, ahead=0) == replace(
-        told, now=0, ahead=0, lessons_a_day=0.0, scans_a_day=0.0
+        told, now=0, ahead=0, lessons_a_day=0.0, user_lessons_a_day=0.0, scans_a_day=0.0
     )
     assert told.ahead == told.now

@@ -11,8 +11,8 @@ from sqlalchemy import event, update
 from spamd.bayes.model import BayesOptions
 from spamd.errors import StorageUnavailable
 from spamd.message.facts import SCHEMA
-from spamd.pruning import prune_apart, prune_daily
-from spamd.storage.corpus import corpus_tables, journal
+from spamd.pruning import prune_daily
+from spamd.storage.corpus import corpus_tables, journal, token_bulk
 from spamd.storage.engine import Database
 from spamd.storage.maintenance import prune_tokens
 from spamd.storage.maintenance.expiry import expire
@@ -176,13 +176,19 @@ class Told:
         raise AssertionError(event) from error
 
 
-async def test_d22_the_daemon_prunes_once_a_day_in_a_whole_site_and_says_so(
+async def test_d22_the_daemon_prunes_once_a_day_in_a_whole_site_and_sooner_when_it_failed(
     old: TeachingProcess, options: DatabaseOptions, clock: FixedClock
 ) -> None:
     options = replace(options, prune_floor=0, prune_seen_in=2)
     workers = [Store(old.database, SCHEMA, BayesOptions(), clock) for _ in range(2)]
     told = Told()
     planned = await prune(old.database, clock, ALL_OLD, dry_run=True)
+    nowhere = replace(options, url=f"postgresql://127.0.0.1:{free_port()}/spamd")
+    with pytest.raises(StorageUnavailable):
+        await prune_daily(workers[0], nowhere, told)
+    await prune_daily(workers[1], options, told)
+    assert told.events == []
+    clock.advance(hours=2.5)
     for worker in workers:
         await prune_daily(worker, options, told)
     assert told.events == [("tokens.pruned", asdict(planned))]
@@ -194,10 +200,19 @@ async def test_d22_the_daemon_prunes_once_a_day_in_a_whole_site_and_says_so(
     assert len(told.events) == 2
 
 
-async def test_a_database_that_is_away_is_no_fault_of_the_pruning_process(
-    options: DatabaseOptions,
+async def test_no_look_of_a_prune_at_the_database_is_long(
+    old: TeachingProcess, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(StorageUnavailable):
-        await prune_apart(
-            replace(options, url=f"postgresql://127.0.0.1:{free_port()}/spamd"), ALL_OLD
-        )
+    monkeypatch.setattr(prune_tokens, "LOOK", 2)
+    monkeypatch.setattr(token_bulk, "SLICE_ROWS", 10)
+    looks = [0]
+    engine = old.database.engine.sync_engine
+    event.listen(engine, "rollback", lambda _: looks.append(0))
+
+    def counted(_: object, __: object, statement: str, *___: object) -> None:
+        looks[-1] += statement.startswith("SELECT")
+
+    event.listen(engine, "before_cursor_execute", counted)
+    assert (await prune(old.database, clock, ALL_OLD, dry_run=True)).removed > 40
+    assert len(looks) > 25
+    assert max(looks) == 1

@@ -164,6 +164,7 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
             "bytes": state.size.now,
             "bytes_in_90_days": state.size.ahead,
             "lessons_a_day": state.size.lessons_a_day,
+            "user_lessons_a_day": state.size.user_lessons_a_day,
             "scans_a_day": state.size.scans_a_day,
         },
         "missing": _missing(totals, settings),
@@ -291,9 +292,10 @@ def error_rate_lines(rates: "ErrorRates") -> "Iterator[str]":
 
 def _size(size: "Size") -> str:
     """Return "12.3 MB, in 90 days about 14.0 MB (2.1 lessons and 310.0 scans a day)"."""
+    own = f", {size.user_lessons_a_day:,.1f} of users" if size.user_lessons_a_day else ""
     return (
         f"{size.now / 1e6:,.1f} MB, in 90 days about {size.ahead / 1e6:,.1f} MB"
-        f" ({size.lessons_a_day:,.1f} lessons and {size.scans_a_day:,.1f} scans a day)"
+        f" ({size.lessons_a_day:,.1f} lessons{own} and {size.scans_a_day:,.1f} scans a day)"
     )
 
 

@@ -6,7 +6,7 @@ them for classifiers that learn from whole mails. A word counts once for each ma
 """
 
 import zlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -79,6 +79,11 @@ async def find(connection: AsyncConnection, digest: bytes) -> ImportedCounts | N
     """Return the counts that a file brought, None when it brought none."""
     row = (await connection.execute(select(tally).where(tally.c.digest == digest))).first()
     return None if row is None else _imported_counts(row)
+
+
+async def digests(connection: AsyncConnection) -> Sequence[bytes]:
+    """Return the files that brought counts."""
+    return (await connection.execute(select(tally.c.digest).order_by(tally.c.id))).scalars().all()
 
 
 async def walk(connection: AsyncConnection) -> AsyncGenerator[ImportedCounts]:

@@ -80,8 +80,13 @@ async def number(connection: AsyncConnection) -> int:
 
 async def pieces(connection: AsyncConnection, rows: int) -> AsyncIterator[token_bulk.Piece]:
     """Yield all rows, some at a time; the ids of each piece are above those before."""
-    for start, end in token_bulk.slices(rows):
-        yield await _rows(connection, token.c.id.between(start, end))
+    for bounds in token_bulk.slices(rows):
+        yield await piece(connection, bounds)
+
+
+async def piece(connection: AsyncConnection, bounds: tuple[int, int]) -> token_bulk.Piece:
+    """Return the rows from one id to another (`token_bulk.slices`)."""
+    return await _rows(connection, token.c.id.between(*bounds))
 
 
 async def _rows(connection: AsyncConnection, condition: ColumnElement[bool]) -> token_bulk.Piece:

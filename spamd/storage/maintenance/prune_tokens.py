@@ -7,18 +7,20 @@ lesson can still be taken back exactly, and no count ever falls below zero.
 Ages are measured against the newest lesson, not against the clock: a clock that jumped, or a year
 without training, expires nothing. At least `floor` words stay, the longest unseen go first.
 
-Which words go is found in one view of the database, without a lock. Then some lessons at a time are
+Which words go is found without a lock, in many short looks: one long look would keep SQLite from
+emptying its log, and PostgreSQL from reusing the room of old rows. Then some lessons at a time are
 made smaller, each time in a transaction after which all tables agree, with pauses in which others
-write. A word that a lesson touched meanwhile stays. What was killed on the way has happened in
-part, and the next prune does the rest.
+write. A word that a lesson touched since the first look stays. What was killed on the way has
+happened in part, and the next prune does the rest.
 
 What else grows old goes by `storage.expiry`. Whole lessons that are too old are taken back by
 `rollback`.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +33,13 @@ from spamd.bayes.counts import (
     SPAM,
     SPAM_OCCURRENCES,
     WEIGHT,
+    TokenCounts,
     TokenTable,
     distinct,
 )
 from spamd.ports import Clock
 from spamd.sample import Label
-from spamd.storage.corpus import corpus_tables, imported_counts, journal, token_table
+from spamd.storage.corpus import corpus_tables, imported_counts, journal, token_bulk, token_table
 from spamd.storage.corpus.codec import chosen, decode_ids, encode_ids, encode_sample
 from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.engine import Database, retried
@@ -49,6 +52,9 @@ DAY = 86_400_000_000
 
 LESSONS = 25
 """Lessons made smaller in one transaction: others wait for some 50 ms."""
+
+LOOK = 500
+"""Lessons read in one look: some 100 ms."""
 
 REST = 1.0
 """Pause after a transaction, as a share of what it took."""
@@ -79,11 +85,11 @@ async def prune(
     """Let go of old rare words, or only count them."""
     async with database.reading() as connection:
         version = await corpus_tables.version(connection, lock=False)
-        table = await token_table.load(connection)
-        doomed, spared = _doomed(table, await _last_seen(connection, table), options)
-        done = Pruned(examined=len(table), removed=len(doomed), spared=spared, lessons=0)
-        if dry_run:
-            return replace(done, lessons=await _count_lessons(connection, doomed))
+    table = await _table(database)
+    doomed, spared = _doomed(table, await _last_seen(database, table), options)
+    done = Pruned(examined=len(table), removed=len(doomed), spared=spared, lessons=0)
+    if dry_run:
+        return replace(done, lessons=await _count_lessons(database, doomed))
     del table
     work = _Work(database, clock, doomed, version)
     if len(doomed):
@@ -95,17 +101,49 @@ async def prune(
     return replace(done, removed=work.removed, lessons=work.lessons)
 
 
-async def _last_seen(connection: AsyncConnection, table: TokenTable) -> NDArray[np.int64]:
+async def _table(database: Database) -> TokenTable:
+    """Return all tokens, a look for each slice of them."""
+    async with database.reading() as connection:
+        rows = await token_table.number(connection)
+    read = []
+    for bounds in token_bulk.slices(rows):
+        async with database.reading() as connection:
+            read.append(await token_table.piece(connection, bounds))
+    ids, cells = token_bulk.joined(read)
+    return TokenTable(ids, TokenCounts.of_cells(cells))
+
+
+async def _walk(database: Database, number: int) -> AsyncGenerator[list[Lesson]]:
+    """Give all lessons in the order of learning, some in each look."""
+    last: int | None = 0
+    while last is not None:
+        async with database.reading() as connection:
+            last, some = await journal.after(connection, last, number)
+        yield some
+
+
+async def _imported(database: Database) -> Sequence[bytes]:
+    async with database.reading() as connection:
+        return await imported_counts.digests(connection)
+
+
+async def _last_seen(database: Database, table: TokenTable) -> NDArray[np.int64]:
     """Return when each token was taught last, in microseconds."""
     seen = np.zeros(len(table), dtype=np.int64)
-    async for lessons in journal.walk(connection):
+
+    def taught(ids: NDArray[np.int64], time: datetime) -> None:
+        rows = table.find(ids)
+        rows = rows[rows >= 0]
+        seen[rows] = np.maximum(seen[rows], to_number(time))
+
+    async for lessons in _walk(database, LOOK):
         for each in lessons:
-            rows = table.find(each.sample.ids)
-            rows = rows[rows >= 0]
-            seen[rows] = np.maximum(seen[rows], to_number(each.time))
-    async for imported in imported_counts.walk(connection):
-        rows = table.find(imported.ids)
-        seen[rows] = np.maximum(seen[rows], to_number(imported.time))
+            taught(each.sample.ids, each.time)
+    for digest in await _imported(database):
+        async with database.reading() as connection:
+            imported = await imported_counts.find(connection, digest)
+        if imported is not None:
+            taught(imported.ids, imported.time)
     return seen
 
 
@@ -124,11 +162,11 @@ def _doomed(
     return np.sort(table.ids[oldest_first[: len(rows) - kept]]), kept
 
 
-async def _count_lessons(connection: AsyncConnection, doomed: NDArray[np.int64]) -> int:
+async def _count_lessons(database: Database, doomed: NDArray[np.int64]) -> int:
     if not len(doomed):
         return 0
     number = 0
-    async for lessons in journal.walk(connection):
+    async for lessons in _walk(database, LOOK):
         number += sum(1 for each in lessons if np.isin(each.sample.ids, doomed).any())
     return number
 
@@ -148,19 +186,14 @@ class _Work:
 
     async def shrink_lessons(self) -> None:
         """Take the words out of all lessons."""
-        last: int | None = 0
-        while last is not None:
-            async with self._database.reading() as connection:
-                last, some = await journal.after(connection, last, LESSONS)
+        async for some in _walk(self._database, LESSONS):
             digests = [each.digest for each in some if self._holds(each)]
             if digests:
                 await self._rested(self._lessons(digests))
 
     async def shrink_imported_counts(self) -> None:
         """Take the words out of the counts that other programs had made."""
-        async with self._database.reading() as connection:
-            digests = [each.digest async for each in imported_counts.walk(connection)]
-        for digest in digests:
+        for digest in await _imported(self._database):
             await self._rested(self._imported_counts(digest))
 
     async def _rested(self, step: Coroutine[None, None, None]) -> None:

@@ -1,9 +1,9 @@
 """How large the database is, and how large it will be in 90 days: for `spamd status`.
 
-What grows are the lessons with their words; scans come to a level, that of `database.scans_days`
-days. Both are reckoned by the last weeks: as many rows a day as then, each as large as the newest
-ones are. Users' own lessons count in the size now, not yet in that ahead. Rows and indexes of all
-else are bounded and small (docs/operations.md, Growth).
+What grows are the lessons with their words, the site's and those of users; scans come to a level,
+that of `database.scans_days` days. All are reckoned by the last weeks: as many rows a day as then,
+each as large as the newest ones are. Rows and indexes of all else are bounded and small
+(docs/operations.md, Growth).
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Table, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.storage.engine import Database
+from spamd.storage.layers.tables import user_lesson, user_sample
 from spamd.storage.tables import corpus, lesson, sample, scan
 from spamd.storage.times import to_number
 
@@ -24,9 +25,9 @@ LESSON_DAYS, SCAN_DAYS = 30, 7
 NEWEST = 200
 """Rows whose size is looked at."""
 
-OVERHEAD_BYTES = {"sqlite": (320, 420, 45), "postgresql": (420, 520, 90)}
-"""Of a lesson, a scan and a token besides their content: the row, its part of the indexes, and the
-space that pages leave free."""
+OVERHEAD_BYTES = {"sqlite": (320, 420, 45, 500, 120), "postgresql": (420, 520, 90, 650, 200)}
+"""Of a lesson, a scan, a token, a user's lesson and a user's sample besides their content: the row,
+its part of the indexes, and the space that pages leave free."""
 
 DAY = 86_400_000_000
 
@@ -37,12 +38,13 @@ class Size:
 
     now            bytes
     ahead          bytes in `AHEAD_DAYS` days, if all goes on as in the last weeks
-    lessons_a_day, scans_a_day
+    lessons_a_day, user_lessons_a_day, scans_a_day
     """
 
     now: int
     ahead: int
     lessons_a_day: float
+    user_lessons_a_day: float
     scans_a_day: float
 
 
@@ -51,16 +53,30 @@ async def size(database: Database, now: datetime, scans_days: int) -> Size:
     async with database.reading() as connection:
         held = await _bytes(connection)
         lessons = await _a_day(connection, lesson, now, LESSON_DAYS)
+        own = await _a_day(connection, user_lesson, now, LESSON_DAYS)
         scans = await _a_day(connection, scan, now, min(SCAN_DAYS, scans_days))
         vocabulary = (await connection.execute(select(corpus.c.vocabulary))).scalar() or 0
         taught = await _rows(connection, lesson)
         kept = await _rows(connection, scan)
-        of_lesson, of_scan, of_token = OVERHEAD_BYTES[connection.dialect.name]
+        of_lesson, of_scan, of_token, of_own, of_own_sample = OVERHEAD_BYTES[
+            connection.dialect.name
+        ]
         a_lesson = of_lesson + await _content(connection, sample.c.content, sample.c.lesson)
         a_lesson += of_token * vocabulary / taught if taught else 0
+        an_own = of_own + await _content(connection, user_lesson.c.sketch, user_lesson.c.id)
+        if own:  # a mail that many have taught is kept once
+            share = await _rows(connection, user_sample) / await _rows(connection, user_lesson)
+            an_own += share * (of_own_sample + await _own_content(connection))
         a_scan = of_scan + await _content(connection, scan.c.content, scan.c.time)
-    more = lessons * AHEAD_DAYS * a_lesson + max(0.0, scans * scans_days - kept) * a_scan
-    return Size(now=held, ahead=round(held + more), lessons_a_day=lessons, scans_a_day=scans)
+    more = AHEAD_DAYS * (lessons * a_lesson + own * an_own)
+    more += max(0.0, scans * scans_days - kept) * a_scan
+    return Size(
+        now=held,
+        ahead=round(held + more),
+        lessons_a_day=lessons,
+        user_lessons_a_day=own,
+        scans_a_day=scans,
+    )
 
 
 async def _bytes(connection: AsyncConnection) -> int:
@@ -94,3 +110,12 @@ async def _content(
     some = select(func.length(content).label("bytes")).order_by(newest.desc()).limit(NEWEST)
     found = await connection.execute(select(func.avg(some.subquery().c.bytes)))
     return float(found.scalar() or 0)
+
+
+async def _own_content(connection: AsyncConnection) -> float:
+    """Return how many bytes the mails of users' newest lessons hold on average."""
+    newest = select(user_lesson.c.digest).order_by(user_lesson.c.id.desc()).limit(NEWEST)
+    some = select(func.avg(func.length(user_sample.c.content))).where(
+        user_sample.c.digest.in_(newest)
+    )
+    return float((await connection.execute(some)).scalar() or 0)
