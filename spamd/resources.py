@@ -199,11 +199,11 @@ def extract(settings: "Settings") -> "Extract":
 def trainer(
     store: "Store", settings: "Settings", observer: "TrainingObserver | None" = None
 ) -> "Trainer":
-    """Return what teaches and takes back; an observer is told of each lesson."""
-    from spamd.training.trainer import Trainer
+    """Return what teaches for the site, and forgets for all; an observer is told of each lesson."""
+    from spamd.training.personal import PersonalTrainer
 
-    return Trainer(
-        unit_of_work=store.unit_of_work,
+    return PersonalTrainer(
+        unit_of_work=store.user_unit_of_work,
         clock=WallClock(),
         options=settings.training,
         observer=observer,

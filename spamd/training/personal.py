@@ -1,4 +1,7 @@
-"""Teach for whoever is behind the name that a lesson comes with; for the site, where nobody is."""
+"""Teach for whoever is behind the name that a lesson comes with; for the site, where nobody is.
+
+What is forgotten here is forgotten for all: a mail's lesson of the site, and what users have said.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -13,6 +16,8 @@ from spamd.training.trainer import Trainer
 from spamd.training.user_ports import UserUnitOfWork
 from spamd.training.user_trainer import UserTrainer
 
+UserOf = Callable[[str], Awaitable[str | None]]
+
 
 class PersonalTrainer(Trainer):
     """A `Trainer` whose lessons of users count for them, and for the site as far as they agree.
@@ -22,7 +27,8 @@ class PersonalTrainer(Trainer):
         clock: gives the time that a lesson is stamped with.
         options: batches and retries.
         observer: is told of each lesson once it is committed.
-        user_of: the user behind the actor of a lesson, "" for none, None when nobody answers.
+        user_of: the user behind the actor of a lesson, "" for none, None when nobody answers;
+            without it all is taught for the site.
     """
 
     def __init__(
@@ -32,7 +38,7 @@ class PersonalTrainer(Trainer):
         clock: Clock,
         options: TrainingOptions,
         observer: TrainingObserver | None,
-        user_of: Callable[[str], Awaitable[str | None]],
+        user_of: UserOf | None = None,
     ) -> None:
         super().__init__(unit_of_work=unit_of_work, clock=clock, options=options, observer=observer)
         self._users = UserTrainer(unit_of_work=unit_of_work, clock=clock, options=options)
@@ -52,7 +58,7 @@ class PersonalTrainer(Trainer):
         Raises:
             StorageUnavailable: nothing was learned, or nobody could say who the actor is.
         """
-        user = await self._user_of(actor)
+        user = await self._user_of(actor) if self._user_of else ""
         if user is None:
             raise StorageUnavailable("who gave a lesson could not be asked")
         if not user:
@@ -60,3 +66,8 @@ class PersonalTrainer(Trainer):
         outcomes = await self._users.train(user, batch, label, source=source, given=given)
         self._tell(source, outcomes)
         return outcomes
+
+    async def _forget(
+        self, digests: Sequence[bytes], given_before: datetime | None
+    ) -> list[Outcome]:
+        return await self._users.forget_mails(digests, given_before=given_before)

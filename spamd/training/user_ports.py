@@ -14,6 +14,24 @@ AGREED = "users"
 """The source of lessons of the site that users have given together; they name none of them."""
 
 
+BY_COMMAND = "cli"
+"""The source of lessons that somebody gave for the site at a command line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traces:
+    """Where something of a user lies besides under their name.
+
+    actors     names under which they have taught
+    accounts   names of their watched accounts
+    scans      ids of scans of mail that bears their address
+    """
+
+    actors: Collection[str] = ()
+    accounts: Collection[str] = ()
+    scans: Collection[str] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserLesson:
     """What one user says of one mail.
@@ -74,12 +92,22 @@ class UserLessons(Protocol):
         """Delete lessons; return of which mails the site hears anew."""
         ...
 
+    async def remove_all(
+        self, digests: Sequence[bytes], given_before: datetime | None
+    ) -> tuple[Mapping[bytes, Label], Collection[bytes]]:
+        """Delete what all users have taught of these mails, with a time only what is older.
+
+        Return which mails those were, each with a label that it had, and of which the site hears
+        anew.
+        """
+        ...
+
     async def agreed(self, digests: Collection[bytes]) -> Mapping[bytes, Agreed]:
         """Return what users say together of each of these mails."""
         ...
 
     async def taught(self, digests: Sequence[bytes]) -> Mapping[bytes, UserLesson]:
-        """Return what these mails hold, as the user taught it who was first."""
+        """Return what these mails hold, as who first said so taught it, else who kept it."""
         ...
 
     async def layer(self, user: str) -> Layer | None:
@@ -93,6 +121,10 @@ class UserUnitOfWork(UnitOfWork, Protocol):
     @property
     def users(self) -> UserLessons:
         """The lessons of users in it."""
+        ...
+
+    async def forget_rest(self, user: str, traces: Traces) -> Mapping[str, int]:
+        """Remove what is known of a user but their lessons; return how much it was, by kind."""
         ...
 
     async def keep(self) -> None:

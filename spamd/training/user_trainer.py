@@ -1,21 +1,22 @@
 """Teach and take back for one user; the site learns what users agree on.
 
-    train    a user says what a mail is: it counts in their layer, in place of what they said of it
-             before; a lesson of the source "kept" replaces none
-    forget   takes a user's lessons back, or all of them
+    train         a user says what a mail is: it counts in their layer, in place of what they said
+                  of it before; a lesson of the source "kept" replaces none
+    forget        takes a user's lessons back
+    forget_mails  takes back what anybody has taught of mails, for the site or for themselves
+    forget_user   takes back all that a user has taught, with all else that is known of them
 
-What the site learns of a mail is a function of all users' lessons in force (`UserLessons.agreed`).
-A change of them and what follows for the site are one transaction. A lesson that was given for the
-site itself stands, whatever users say; only "kept" ones yield.
+What the site learns of a mail is a function of all users' lessons in force (`agreement`). A change
+of them and what follows for the site are one transaction. A lesson that was given for the site
+itself stands, whatever users say; only "kept" ones yield.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from spamd.bayes.classifiers.logistic import sigmoid
 from spamd.bayes.counts import distinct
-from spamd.bayes.learning import Given, learn, unlearn
+from spamd.bayes.learning import unlearn
 from spamd.bayes.model import Model
 from spamd.bayes.own import Layer
 from spamd.message.features import Features
@@ -24,29 +25,17 @@ from spamd.person import trait
 from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result, TrainingOptions
-from spamd.training.ports import KEPT, Lesson, LessonSummary, Selection
+from spamd.training.agreement import change_of, learned, take_back
+from spamd.training.ports import KEPT, LessonSummary, Selection
 from spamd.training.retries import again
 from spamd.training.user_ports import (
     AGREED,
-    Agreed,
+    BY_COMMAND,
+    Traces,
     UserLesson,
-    UserLessons,
     UserLessonSummary,
     UserUnitOfWork,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
-    """What the site is to learn, and to take back.
-
-    kept  of these nobody said by hand what they are
-    """
-
-    learned: Sequence[UserLesson]
-    labels: Mapping[bytes, Label]
-    kept: Collection[bytes]
-    taken_back: Sequence[Lesson]
 
 
 class UserTrainer:
@@ -99,21 +88,53 @@ class UserTrainer:
         """
         return await again(lambda: self._forget(user, digests, given_before), self._options)
 
-    async def forget_all(self, user: str) -> int:
-        """Take all lessons of a user back, in one transaction; return how many there were.
+    async def forget_mails(
+        self, digests: Sequence[bytes], *, given_before: datetime | None = None
+    ) -> list[Outcome]:
+        """Take back what was taught of these mails, for the site and by every user.
+
+        With `given_before` only what is older. Return what became of each.
 
         Raises:
             StorageUnavailable: nothing was taken back.
         """
 
-        async def attempt() -> int:
+        async def attempt() -> list[Outcome]:
             async with self._unit_of_work() as work:
-                lessons = work.users
-                digests = await lessons.digests(user)
-                if digests:
-                    heard = await lessons.remove(user, digests)
-                    await self._settle(work, lessons, heard, [], None)
-                return len(digests)
+                site = {
+                    each.digest: each
+                    for each in await work.listed(Selection(digests=tuple(digests)))
+                    if given_before is None or each.time < given_before
+                }
+                users, heard = await work.users.remove_all(digests, given_before)
+                if site or users:
+                    await take_back(work, work.users, heard, gone=site, replay=False)
+            return [_forgotten(each, site, users) for each in dict.fromkeys(digests)]
+
+        return await again(attempt, self._options)
+
+    async def forget_user(self, user: str, traces: Traces) -> Mapping[str, int]:
+        """Forget all that is known of a user, in one transaction; return how much it was.
+
+        Lessons go with what the site learned by them; those after them are learned anew, so that
+        all is as if this user had never taught.
+
+        Raises:
+            StorageUnavailable: nothing was forgotten.
+        """
+
+        async def attempt() -> Mapping[str, int]:
+            async with self._unit_of_work() as work:
+                digests = await work.users.digests(user)
+                heard = await work.users.remove(user, digests)
+                held = await work.listed(Selection(digests=tuple(digests)))
+                gone = {each.digest for each in held if each.actor == AGREED}  # some have his time
+                for actor in traces.actors:
+                    given = await work.listed(Selection(actor=actor))
+                    gone |= {each.digest for each in given if each.source != BY_COMMAND}
+                rest = await work.forget_rest(user, traces)
+                await take_back(work, work.users, heard, gone=gone, replay=True)
+                return {"lessons": len(gone.union(digests)), **rest}
 
         return await again(attempt, self._options)
 
@@ -141,7 +162,7 @@ class UserTrainer:
                 before = await lessons.layer(user)
                 told = [_lesson(features, label, source, time) for features in fresh]
                 heard = await lessons.add(user, told)
-                odds = await self._settle(work, lessons, heard, fresh, (user, before))
+                odds = await self._settle(work, heard, fresh, user, before)
             elif settled:
                 await work.keep()
         return [_outcome(digest, label, old.get(digest), odds) for digest in mails]
@@ -158,7 +179,7 @@ class UserTrainer:
             }
             if old:
                 heard = await lessons.remove(user, tuple(old))
-                await self._settle(work, lessons, heard, [], None)
+                await take_back(work, lessons, heard, gone=(), replay=False)
         return [
             Outcome(
                 digest=digest,
@@ -171,85 +192,50 @@ class UserTrainer:
     async def _settle(
         self,
         work: UserUnitOfWork,
-        lessons: UserLessons,
         heard: Collection[bytes],
         fresh: Sequence[Features],
-        whose: tuple[str, Layer | None] | None,
+        user: str,
+        before: Layer | None,
     ) -> Mapping[bytes, tuple[float, float]]:
         """Bring the site to what users agree on now, and commit.
 
-        Return the probabilities of spam of `fresh` before and after, for whose layer it is.
+        Return the probabilities of spam of `fresh` for the user before and after.
         """
-        change = await _change(work, lessons, heard)
-        if not (change.learned or change.taken_back or fresh):
-            await work.keep()
-            return {}
-        samples = [each.sample for each in change.learned]
-        samples += [each.sample for each in change.taken_back]
+        change = await change_of(work, work.users, heard)
+        samples = [each.sample for each in (*change.learned, *change.taken_back)]
         samples += [each.sample for each in fresh]
         model = await work.model(distinct(sample.ids for sample in samples))
-        before = {each.digest: _probability(model, each, whose and whose[1]) for each in fresh}
+        then = {each.digest: _probability(model, each, before) for each in fresh}
         for lesson in change.taken_back:
             unlearn(model, lesson.sample, lesson.label, lesson.effect, lesson.digest)
-        learned = _learned(model, change)
-        layer = await lessons.layer(whose[0]) if whose else None
-        after = {each.digest: _probability(model, each, layer) for each in fresh}
-        if learned or change.taken_back:
-            await work.commit(learned, change.taken_back)
+        told = learned(model, change.learned)
+        layer = await work.users.layer(user)
+        now = {each.digest: _probability(model, each, layer) for each in fresh}
+        if told or change.taken_back:
+            await work.commit(told, change.taken_back)
         else:
             await work.keep()
-        return {digest: (before[digest], after[digest]) for digest in before}
+        return {digest: (then[digest], now[digest]) for digest in then}
 
 
-async def _change(work: UserUnitOfWork, lessons: UserLessons, heard: Collection[bytes]) -> _Change:
-    """Return what the site must learn and take back so that it says what users agree on."""
-    agreed = await lessons.agreed(heard)
-    there = {each.digest: each for each in await work.listed(Selection(digests=tuple(agreed)))}
-    learn_these, take_back = [], []
-    for digest, wanted in sorted(agreed.items()):
-        old = there.get(digest)
-        if old is not None and not _yields(old, wanted):
-            continue
-        if old is not None:
-            take_back.append(digest)
-        if wanted.label is not None:
-            learn_these.append(digest)
-    held = await lessons.taught(learn_these)
-    back = await work.lessons(take_back)
-    return _Change(
-        learned=[held[digest] for digest in learn_these],
-        labels={digest: each.label for digest, each in agreed.items() if each.label is not None},
-        kept={digest for digest, each in agreed.items() if each.kept},
-        taken_back=[back[digest] for digest in take_back],
-    )
-
-
-def _yields(old: LessonSummary, wanted: Agreed) -> bool:
-    """Return whether a lesson of the site gives way to what users agree on."""
-    if old.actor != AGREED:  # it was given for the site
-        return old.source == KEPT and wanted.label is not None and not wanted.kept
-    return wanted.label is not old.label or wanted.kept is not (old.source == KEPT)
-
-
-def _learned(model: Model, change: _Change) -> list[Lesson]:
-    given = [
-        Given(sample=each.sample, label=change.labels[each.digest], key=each.digest)
-        for each in change.learned
-    ]
-    return [
-        Lesson(
-            digest=each.digest,
-            label=change.labels[each.digest],
-            source=KEPT if each.digest in change.kept else AGREED,
-            actor=AGREED,
-            sender_domain=each.sender_domain,
-            time=each.time,
-            effect=effect,
-            sample=each.sample,
-            texts=each.texts,
+def _forgotten(
+    digest: bytes,
+    site: Mapping[bytes, LessonSummary],
+    users: Mapping[bytes, Label],
+) -> Outcome:
+    """Return what became of a mail that is to be forgotten."""
+    if digest in site:
+        old = site[digest]
+        return Outcome(
+            digest=digest,
+            result=Result.FORGOTTEN,
+            label=old.label,
+            before=old.before,
+            after=old.after,
         )
-        for each, effect in zip(change.learned, learn(model, given), strict=True)
-    ]
+    found = users.get(digest)
+    result = Result.UNKNOWN if found is None else Result.FORGOTTEN
+    return Outcome(digest=digest, result=result, label=found)
 
 
 def _probability(model: Model, features: Features, layer: Layer | None) -> float:

@@ -16,6 +16,7 @@ from spamd.storage.maintenance import people_rows
 from spamd.storage.maintenance.verify import verify
 from spamd.training import Result, TrainingOptions
 from spamd.training.ports import KEPT
+from spamd.training.user_ports import Traces
 from spamd.training.user_trainer import UserTrainer
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts, mail
 
@@ -111,7 +112,7 @@ async def test_whoever_is_forgotten_leaves_no_row_and_the_site_as_without_them(
     await users.train(BOB, [news(1)], HAM, source="imap")
     before = await counts(teaching.database, weights=True)
     await users.train(ANNA, [news(2), news(3)], SPAM, source="imap")
-    assert await users.forget_all(ANNA) == 2
+    assert (await users.forget_user(ANNA, Traces()))["lessons"] == 2
     assert await counts(teaching.database, weights=True) == before
     async with teaching.database.reading() as connection:
         for table in (user_lesson, user_sample, user_layer, origin_users):
@@ -157,7 +158,7 @@ async def test_layers_are_read_on_demand_and_follow_lessons_and_their_end(
     await here.refresh(database)
     assert here.unread([ANNA, BOB]) == [ANNA, BOB]
     assert len((await here.read([ANNA, BOB]))[ANNA]) == 2
-    await users.forget_all(BOB)
+    await users.forget_user(BOB, Traces())
     await here.refresh(database)
     assert here.unread([ANNA, BOB]) == [ANNA]
     assert here.of(BOB) is None
@@ -204,7 +205,7 @@ async def test_an_export_brings_users_lessons_back_as_they_were(
     rows = [row for line in lines if (row := people_rows.row_of(line)) is not None]
     assert len(rows) == 5
     for reader in (ANNA, BOB):
-        await users.forget_all(reader)
+        await users.forget_user(reader, Traces())
     await people_rows.add_missing(database, clock, rows)
     await people_rows.add_missing(database, clock, rows)
     async with database.reading() as connection:

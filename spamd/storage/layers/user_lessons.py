@@ -5,12 +5,12 @@ counts of an origin's users are a function of the journal and are written with i
 them against it.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Row, delete, func, insert, select
+from sqlalchemy import ColumnElement, Row, case, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.own import MOST_LESSONS, Layer, OwnLesson, sketch
@@ -21,6 +21,7 @@ from spamd.storage.corpus.journal import encoded
 from spamd.storage.corpus.news import announce
 from spamd.storage.engine import chunks, put, upsert
 from spamd.storage.layers.tables import origin_users, user_layer, user_lesson, user_sample
+from spamd.storage.layers.votes import Votes, tallied
 from spamd.storage.senders.entries import count_removal
 from spamd.storage.times import from_number, to_number
 from spamd.training.ports import KEPT
@@ -97,6 +98,36 @@ class SqlUserLessons:
         await self._tidy(digests)
         return heard
 
+    async def remove_all(
+        self, digests: Sequence[bytes], given_before: datetime | None
+    ) -> tuple[Mapping[bytes, Label], Collection[bytes]]:
+        """Delete what all users have taught of these mails, with a time only what is older.
+
+        Return which mails those were, each with a label that it had, and of which the site hears
+        anew.
+        """
+        connection = self._connection
+        gone: dict[bytes, Label] = {}
+        origins, users = set(), set()
+        for part in chunks(digests):
+            these: list[ColumnElement[bool]] = [LESSON.digest.in_(part)]
+            if given_before is not None:
+                these.append(LESSON.time < to_number(given_before))
+            wanted = select(LESSON.user, LESSON.digest, LESSON.label, LESSON.origin).where(*these)
+            for row in await connection.execute(wanted):
+                gone[row.digest] = Label(row.label)
+                origins.add(row.origin)
+                users.add(row.user)
+            await connection.execute(delete(user_lesson).where(*these))
+        changed = await self._count_anew(origins - {NO_ORIGIN})
+        heard = await self._of_origins(changed)
+        await self._tidy(list(gone))
+        for user in sorted(users):
+            await self._write_revision(user)
+        if users:
+            await announce(connection)
+        return gone, heard.union(gone)
+
     async def agreed(self, digests: Collection[bytes]) -> Mapping[bytes, Agreed]:
         """Return what users say together of each of these mails.
 
@@ -104,7 +135,7 @@ class SqlUserLessons:
         against are those who taught this mail, or those who have said nothing but this, or nothing
         but the other, of its origin's mails, whichever are more.
         """
-        votes: dict[bytes, _Votes] = {digest: _Votes() for digest in digests}
+        votes: dict[bytes, Votes] = {digest: Votes() for digest in digests}
         for part in chunks(sorted(digests)):
             wanted = (
                 select(
@@ -125,14 +156,16 @@ class SqlUserLessons:
         }
 
     async def taught(self, digests: Sequence[bytes]) -> Mapping[bytes, UserLesson]:
-        """Return what these mails hold, as the user taught it who was first."""
+        """Return what these mails hold, as who first said so taught it, else who kept it."""
         found: dict[bytes, UserLesson] = {}
+        by_hand = func.min(case((LESSON.source != KEPT, LESSON.id)))
+        first = func.coalesce(by_hand, func.min(LESSON.id))
         for part in chunks(digests):
             wanted = (
                 select(user_lesson, user_sample.c.sender_domain, user_sample.c.content)
                 .join(user_sample, user_sample.c.digest == LESSON.digest)
                 .where(LESSON.id.in_(
-                    select(func.min(LESSON.id)).where(LESSON.digest.in_(part)).group_by(LESSON.digest)
+                    select(first).where(LESSON.digest.in_(part)).group_by(LESSON.digest)
                 ))
             )  # fmt: skip
             for row in await self._connection.execute(wanted):
@@ -171,7 +204,6 @@ class SqlUserLessons:
         self, user: str, digests: Sequence[bytes], before: Sides
     ) -> Collection[bytes]:
         """Write what follows from a change; return of which mails the site hears anew."""
-        heard = set(digests)
         after = await self._sides(user, before)
         changed = []
         for origin in sorted(before):
@@ -180,12 +212,35 @@ class SqlUserLessons:
             if any(step.values()):
                 changed.append(origin)
                 await self._count(origin, step)
-        for part in chunks(changed):
-            same = select(LESSON.digest).where(LESSON.origin.in_(part)).distinct()
-            heard.update((await self._connection.execute(same)).scalars())
         await self._write_revision(user)
         await announce(self._connection)
-        return heard
+        return (await self._of_origins(changed)).union(digests)
+
+    async def _of_origins(self, origins: Sequence[int]) -> set[bytes]:
+        """Return the mails of these origins that users have taught."""
+        found: set[bytes] = set()
+        for part in chunks(origins):
+            same = select(LESSON.digest).where(LESSON.origin.in_(part)).distinct()
+            found.update((await self._connection.execute(same)).scalars())
+        return found
+
+    async def _count_anew(self, origins: Collection[int]) -> list[int]:
+        """Write how many users call these origins' mails what; return those that changed."""
+        before = await self._tallies(origins)
+        after = await tallied(self._connection, origins)
+        changed = sorted(each for each in origins if before.get(each) != after.get(each))
+        for part in chunks(changed):
+            await self._connection.execute(delete(origin_users).where(
+                origin_users.c.origin.in_(part)
+            ))  # fmt: skip
+        counted = [
+            {"origin": each, "ham": after[each][0], "spam": after[each][1]}
+            for each in changed
+            if each in after
+        ]
+        for some in chunks(counted):
+            await self._connection.execute(insert(origin_users), some)
+        return changed
 
     async def _sides(self, user: str, origins: Iterable[int]) -> Sides:
         found: dict[int, set[str]] = {origin: set() for origin in origins}
@@ -255,22 +310,6 @@ async def layer_of(connection: AsyncConnection, user: str) -> Layer | None:
     return Layer(lessons) if lessons else None
 
 
-async def tallied(connection: AsyncConnection) -> dict[int, tuple[int, int]]:
-    """Return how many users call an origin's mails ham, and spam, as the journal says."""
-    one = (
-        select(LESSON.origin, func.min(LESSON.label).label("label"))
-        .where(LESSON.origin != NO_ORIGIN)
-        .group_by(LESSON.origin, LESSON.user)
-        .having(func.min(LESSON.label) == func.max(LESSON.label))
-    ).subquery()
-    counts = (
-        func.count().filter(one.c.label == Label.HAM.value),
-        func.count().filter(one.c.label == Label.SPAM.value),
-    )
-    rows = await connection.execute(select(one.c.origin, *counts).group_by(one.c.origin))
-    return {origin: (ham, spam) for origin, ham, spam in rows}
-
-
 async def faults(connection: AsyncConnection) -> list[str]:
     """Return how what follows from users' lessons differs from what they say."""
     stored = {
@@ -286,28 +325,6 @@ async def faults(connection: AsyncConnection) -> list[str]:
     if held != set((await connection.execute(select(LESSON.digest).distinct())).scalars()):
         found.append("the mails kept for users' lessons are not those that were taught")
     return found
-
-
-class _Votes:
-    """Who has said what of one mail."""
-
-    def __init__(self) -> None:
-        self.origin = NO_ORIGIN
-        self._users: dict[str, int] = defaultdict(int)
-        self._said: dict[str, int] = defaultdict(int)
-
-    def count(self, row: Row[Any]) -> None:
-        self.origin = row.origin
-        self._users[row.label] += row.users
-        self._said[row.label] += row.said
-
-    def agreed(self, ham_users: int, spam_users: int) -> Agreed:
-        """Return what they say together, given who else of the origin's users says what."""
-        sides = {Label.HAM: ham_users, Label.SPAM: spam_users}
-        strength = {label: (self._users[label], sides[label]) for label in Label}
-        label, other = sorted(Label, key=lambda each: strength[each], reverse=True)
-        stands = self._users[label] and max(strength[label]) > max(strength[other])
-        return Agreed(label=label if stands else None, kept=not self._said[label])
 
 
 def _row(user: str, lesson: UserLesson) -> dict[str, object]:

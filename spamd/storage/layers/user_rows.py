@@ -16,7 +16,8 @@ from spamd.sample import Label
 from spamd.storage.corpus.codec import decode_sample
 from spamd.storage.engine import Database, chunks, put, retried, upsert
 from spamd.storage.layers.tables import origin_users, user_layer, user_lesson, user_sample
-from spamd.storage.layers.user_lessons import LAYERS, tallied
+from spamd.storage.layers.user_lessons import LAYERS
+from spamd.storage.layers.votes import tallied
 from spamd.storage.senders.entries import count_removal
 
 

@@ -88,12 +88,10 @@ async def put_entry(connection: AsyncConnection, entry: Entry) -> Entry:
 
 
 async def forget_user(connection: AsyncConnection, user: str) -> int:
-    """Remove what a user has in the lists; return how many entries that were.
-
-    Entries that name him for others are theirs, but for those of a recipient.
-    """
+    """Remove a user's entries, and those of anybody that name them; return how many there were."""
     row = list_entry.c
-    his = or_(row.owner == user, (row.kind == Kind.RECIPIENT.value) & (row.value == user))
+    names = row.kind.in_((Kind.RECIPIENT.value, Kind.ADDRESS.value)) & (row.value == user)
+    his = or_(row.owner == user, names)
     gone = (await connection.execute(delete(list_entry).where(his))).rowcount
     if gone:
         await count_removal(connection, ENTRIES)

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from sqlalchemy import case, delete, func, select
+from sqlalchemy import case, delete, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.lists.known import KnownOptions, address_hash
@@ -124,8 +124,10 @@ async def _keep(connection: AsyncConnection, owner: str, most: int) -> None:
 
 
 async def forget_user(connection: AsyncConnection, user: str) -> int:
-    """Remove to whom a user has written; return how many addresses that were."""
-    gone = await connection.execute(delete(known_address).where(known_address.c.owner == user))
+    """Remove to whom a user has written, and who has written to them; return how many rows."""
+    row, key = known_address.c, await _secret(connection)
+    his = or_(row.owner == user, row.address == address_hash(key, user))
+    gone = await connection.execute(delete(known_address).where(his))
     if gone.rowcount:
         await count_removal(connection, KNOWN)
     return gone.rowcount

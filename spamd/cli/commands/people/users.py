@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from spamd.bayes.wishes import Wishes
+    from spamd.storage.store import Store
+    from spamd.training.user_ports import Traces
     from spamd.users.ports import Named
 
 app = typer.Typer(
@@ -193,8 +195,8 @@ def forget(
 ) -> int:
     """Forget all that is known of a user, for good.
 
-    Their lessons are taken back, also what the site learned by their word; list entries, wishes,
-    known addresses, scans, and what was noted of their mailboxes go. It can't be undone.
+    Their lessons are taken back, and all that the site learned by them; list entries, wishes, known
+    addresses, scans, and what was noted of their mailboxes go. It can't be undone.
     """
     here, owner = session(context), owner_named(context, user)
     if not yes:
@@ -220,16 +222,26 @@ async def _counted(here: Session, user: str | None) -> "Mapping[str, Mapping[str
 
 
 async def _forgotten(here: Session, user: str) -> "Mapping[str, int]":
-    from spamd.storage.maintenance.people_known import accounts, forget_rows, login_of
-
     async with resources.open_store(here.settings) as store:
-        async with store.database.reading() as connection:
-            keys = await accounts(connection)
-        people, why = await named(here.settings, sorted({login_of(key) for key in keys}))
-        if why:
-            raise TemporaryError(f"whose the mailboxes are could not be asked: {why}")
-        theirs = [key for key in keys if people[login_of(key)].user == user]
-        lessons = await resources.user_trainer(store, here.settings).forget_all(user)
-        async with store.database.writing() as connection:
-            rest = await forget_rows(connection, user, theirs)
-        return {"lessons": lessons, **rest}
+        traces = await _traces(here, store, user)
+        return await resources.user_trainer(store, here.settings).forget_user(user, traces)
+
+
+async def _traces(here: Session, store: "Store", user: str) -> "Traces":
+    """Return where something of a user lies besides under their name."""
+    from spamd.storage.layers.forgetting import accounts, actors, login_of, scans_naming
+    from spamd.training.user_ports import AGREED, Traces
+
+    async with store.database.reading() as connection:
+        keys, logins = await accounts(connection), await actors(connection)
+        scans = await scans_naming(connection, user)
+    names = {*map(login_of, keys), *logins} - {"", AGREED}
+    people, why = await named(here.settings, sorted(names))
+    if why:
+        raise TemporaryError(f"whose the mailboxes are could not be asked: {why}")
+    theirs = [name for name in sorted(names) if people[name].user == user]
+    return Traces(
+        actors=theirs,
+        accounts=[key for key in keys if login_of(key) in theirs],
+        scans=scans,
+    )
