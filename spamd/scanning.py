@@ -38,9 +38,6 @@ INLINE_BYTES = 16 * 1024
 """Up to this size features are extracted on the event loop: the worst that was found takes 25 ms.
 Larger ones go to an extraction worker: a thread would hold the interpreter lock all the same."""
 
-START_BYTES = 16 * 1024
-"""So much of the header, and of what follows, is judged of a message that gets no worker."""
-
 
 class ScanLog(Protocol):
     """Remembers what was said about a message until a person may disagree."""
@@ -105,15 +102,6 @@ class Scanner:
         self._decision = decision
         self._tokenizer = tokenizer
         self._auth = believed(tokenizer)
-        limits = tokenizer.limits
-        self._hurried = replace(
-            tokenizer,
-            limits=replace(
-                limits,
-                message_bytes=min(START_BYTES, limits.message_bytes),
-                header_bytes=min(START_BYTES, limits.header_bytes),
-            ),
-        )
         self._clock = clock
         self._key = key
         self._random = random
@@ -135,10 +123,6 @@ class Scanner:
         An `arriving` message has not been relayed by us yet, whatever its fields say.
         """
         return extract(content, self._tokenizer, arriving=arriving, bare=bare)
-
-    def extract_start(self, content: bytes, *, bare: bool = False) -> Features:
-        """Return the features of the start of a message, in the time of a small one."""
-        return extract(content, self._hurried, arriving=True, bare=bare)
 
     def is_bare(self, client: "Client") -> bool:
         """Tell whether a client's mail is as a stranger wrote it."""
@@ -343,18 +327,15 @@ class ScanningInspector:
         client: "Client",
         rest: Callable[[], bytes],
     ) -> Features:
+        bare = self._scanner.is_bare(client)
         try:
-            features = await self._extractor.extract(
-                read, size_bytes, client.address, bare=self._scanner.is_bare(client)
-            )
+            features = await self._extractor.extract(read, size_bytes, client.address, bare=bare)
             return await _whole(features, rest)
         except Overloaded as error:
             self._observer.failed("message.overloaded", error)
             if self._defer:
                 raise
-        return self._scanner.extract_start(
-            await asyncio.to_thread(read), bare=self._scanner.is_bare(client)
-        )
+        return await self._extractor.extract_start(read, client.address, bare=bare)
 
     def unscanned(self, reason: str, size_bytes: int) -> ScanReport:
         """Return the report on a message that goes on without having been judged."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -13,16 +14,19 @@ from spamd.bayes.model import BayesOptions, Model
 from spamd.errors import Overloaded
 from spamd.extraction.extractor import WORKERS, Extractor
 from spamd.extraction.fair_queue import VERY_LARGE_BYTES, FairQueue, network_of
+from spamd.extraction.worker import START_BYTES, hurried
 from spamd.message.envelope import Client, Envelope
 from spamd.message.facts import SCHEMA
 from spamd.message.features import extract
 from spamd.message.tokens.tokenizer import TokenizerOptions
 from spamd.report import ScanReport
-from spamd.scanning import INLINE_BYTES, START_BYTES, Scanner, ScanningInspector
+from spamd.scanning import INLINE_BYTES, Scanner, ScanningInspector
 from tests.fakes import FakeClock, FakeObserver
+from tests.hostile import MULTIPART
 from tests.relay.peers import ScriptedNextHop, relay
 
 LARGE = b"Subject: large\n\n" + b"".join(b"word%d and more " % place for place in range(3_000))
+PAGES = MULTIPART + (b"--b\nContent-Type: text/html\n\n" + b"<p>" * 2_800 + b"\n") * 10
 ENDLESS_S = 60.0
 """Longer than any test may take."""
 
@@ -250,6 +254,31 @@ async def test_k2_large_mail_without_a_turn_is_judged_by_its_start() -> None:
     assert f"word{START_BYTES // 10}" not in words
     assert report.features.size_bytes == len(LARGE)
     assert [event for event, _ in observer.faults] == ["message.overloaded"]
+
+
+async def test_k2_a_worker_finds_in_a_start_what_is_found_here() -> None:
+    content = LARGE.replace(b" ", b"\r\n")
+    async with extractor() as made:
+        found = await made.extract_start(giving(content), "192.0.2.1")
+        assert len(made.idle) == 1
+    here = extract(content, hurried(TokenizerOptions()), arriving=True)
+    assert list(found.texts) == list(here.texts)
+    assert found.sample.continuous.tolist() == here.sample.continuous.tolist()
+    assert (found.digest, found.defects) == (here.digest, here.defects)
+    assert found.size_bytes == here.size_bytes == len(content)
+
+
+async def test_k2_many_starts_at_once_leave_the_event_loop_to_others() -> None:
+    began = time.thread_time()
+    extract(PAGES, hurried(TokenizerOptions()), arriving=True)
+    one_here_s = time.thread_time() - began
+    async with extractor() as made:
+        await made.extract_start(giving(PAGES), "192.0.2.1")
+        began = time.thread_time()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(20):
+                group.create_task(made.extract_start(giving(PAGES), "192.0.2.1"))
+        assert time.thread_time() - began < 20 * one_here_s / 3
 
 
 async def test_k2_large_mail_without_a_turn_is_deferred_where_it_is_set_so() -> None:

@@ -6,6 +6,7 @@ and end when none came for a while. Whose message is read next: `fair_queue.py`.
 
     extractor = Extractor(TokenizerOptions(), wait_s=10, work_s=10)
     features = await extractor.extract(read, size_bytes, client)     # or Overloaded
+    features = await extractor.extract_start(read, client)           # what Overloaded leaves
     await extractor.close()
 """
 
@@ -17,15 +18,19 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 
 from spamd.errors import Overloaded
 from spamd.extraction.fair_queue import FairQueue
-from spamd.extraction.worker import BARE, HANDED_ON, framed
-from spamd.message.features import Features
+from spamd.extraction.worker import START_BYTES, How, framed, hurried
+from spamd.message.features import Features, extract
 from spamd.message.tokens.tokenizer import TokenizerOptions
 
 WORKERS = 2
 """Extraction workers of each process that takes mail; the second is not for very large messages."""
+
+START_SHARE = 0.25
+"""Of both times, what there is for a start: it must be done while the message's own time lasts."""
 
 IDLE_S = 60.0
 """A worker without work ends after that time and gives back its 40 MB."""
@@ -45,11 +50,13 @@ class Extractor:
 
     def __init__(self, options: TokenizerOptions, *, wait_s: float, work_s: float) -> None:
         self._options = options
+        self._hurried = hurried(options)
         self._wait_s = wait_s
         self._work_s = work_s
         self.queue = FairQueue(WORKERS)
         # Threads of its own: those of the event loop are for the delivery of mail.
         self._reader = ThreadPoolExecutor(WORKERS, "reader")
+        self._starter = ThreadPoolExecutor(1, "starter")
         self.idle: list[WorkerProcess] = []
         self._leaving: list[WorkerProcess] = []
         self._closed = False
@@ -64,7 +71,36 @@ class Extractor:
         Raises:
             Overloaded: no worker was free in time or can be started, or it took too long.
         """
-        async with self.queue.worker(client, size_bytes, self._wait_s):
+        how = How.BARE if bare else How.WHOLE
+        return await self._by_worker(read, size_bytes, client, how)
+
+    async def extract_start(
+        self, read: Callable[[], bytes], client: str, *, bare: bool = False
+    ) -> Features:
+        """Return the features of the start of a message, in the time of a small one.
+
+        Messages that came together have waited in vain together, so their starts are many at once:
+        on the event loop fifty would hold it for two seconds (E-039). Without a worker a thread
+        reads them, one after the other, which holds it for some milliseconds at a time.
+        """
+        how = How.START | (How.BARE if bare else How.WHOLE)
+        try:
+            return await self._by_worker(read, START_BYTES, client, how, START_SHARE)
+        except Overloaded:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._starter, lambda: extract(read(), self._hurried, arriving=True, bare=bare)
+            )
+
+    async def _by_worker(
+        self,
+        read: Callable[[], bytes],
+        size_bytes: int,
+        client: str,
+        how: How,
+        share: float = 1.0,
+    ) -> Features:
+        """Have a worker read a message, within this share of the times."""
+        async with self.queue.worker(client, size_bytes, self._wait_s * share):
             try:
                 worker = (
                     self.idle.pop() if self.idle else await WorkerProcess.started(self._options)
@@ -72,16 +108,16 @@ class Extractor:
             except OSError as error:
                 raise Overloaded("no extraction worker can be started") from error
             try:
-                async with asyncio.timeout(self._work_s):
+                async with asyncio.timeout(self._work_s * share):
                     content = await asyncio.get_running_loop().run_in_executor(self._reader, read)
-                    features = await worker.extract(content, bare=bare)
+                    features = await worker.extract(self._needed(content, how), how)
             except TimeoutError:
                 raise Overloaded("the message took too long") from None
             except (OSError, EOFError) as error:
                 raise Overloaded("an extraction worker ended") from error
             else:
                 self._keep(worker)
-                return features
+                return replace(features, size_bytes=len(content))
             finally:
                 if worker not in self.idle:  # stopped in the middle, for whatever reason
                     self._stop(worker)
@@ -94,6 +130,12 @@ class Extractor:
         for worker in self._leaving:
             await worker.ended()
         self._reader.shutdown(wait=False)
+        self._starter.shutdown(wait=False)
+
+    def _needed(self, content: bytes, how: How) -> bytes:
+        """Return as much of a message as a worker looks at; each LF may have a CR before it."""
+        most = 2 * (self._hurried.limits.read_bytes + 1)
+        return content[:most] if How.START in how else content
 
     def _keep(self, worker: "WorkerProcess") -> None:
         if not self._closed:
@@ -133,8 +175,8 @@ class WorkerProcess:
         worker._send(pickle.dumps(options))
         return worker
 
-    async def extract(self, content: bytes, *, bare: bool = False) -> Features:
-        """Return the features of a message; `bare` as for `features.extract`.
+    async def extract(self, content: bytes, how: How) -> Features:
+        """Return the features of a message.
 
         Raises:
             OSError, EOFError: the worker has ended.
@@ -144,7 +186,7 @@ class WorkerProcess:
         source, sink = self._process.stdout, self._process.stdin
         assert source is not None and sink is not None  # noqa: S101, PT018 - made as pipes
         sink.write(framed(len(content) + 1))
-        sink.write(BARE if bare else HANDED_ON)
+        sink.write(bytes([how]))
         sink.write(content)
         await sink.drain()
         size = int.from_bytes(await source.readexactly(4), "big")

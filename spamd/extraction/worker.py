@@ -15,6 +15,7 @@ import pickle
 import signal
 import sys
 from dataclasses import replace
+from enum import IntFlag
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -24,10 +25,17 @@ from spamd.message.features import Features, Texts, extract
 if TYPE_CHECKING:
     from spamd.message.tokens.tokenizer import TokenizerOptions
 
-BARE = b"b"
-"""Stands in front of a mail as a stranger wrote it; `HANDED_ON` in front of others."""
+START_BYTES = 16 * 1024
+"""So much of the header, and of what follows, is read where only the start is asked for."""
 
-HANDED_ON = b"h"
+
+class How(IntFlag):
+    """How a message is to be read: the byte in front of it."""
+
+    WHOLE = 0
+    BARE = 1  # as a stranger wrote it
+    START = 2  # only its start
+
 
 NICE = 5
 """Enough that small messages go first, and little enough that large ones get on."""
@@ -36,6 +44,19 @@ NICE = 5
 def framed(size_bytes: int) -> bytes:
     """Return the length that begins a frame of that many bytes."""
     return size_bytes.to_bytes(4, "big")
+
+
+def hurried(options: "TokenizerOptions") -> "TokenizerOptions":
+    """Return the options with which only the start of a message is read."""
+    limits = options.limits
+    return replace(
+        options,
+        limits=replace(
+            limits,
+            message_bytes=min(START_BYTES, limits.message_bytes),
+            header_bytes=min(START_BYTES, limits.header_bytes),
+        ),
+    )
 
 
 def compact(features: Features) -> Features:
@@ -54,9 +75,11 @@ def compact(features: Features) -> Features:
 def work(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until there is no more input."""
     options: TokenizerOptions = pickle.loads(_frame(source))  # noqa: S301 - from our parent
+    of_start = hurried(options)
     while content := _frame(source):
-        bare = content[:1] == BARE
-        features = compact(extract(content[1:], options, arriving=True, bare=bare))
+        how = How(content[0])
+        chosen = of_start if How.START in how else options
+        features = compact(extract(content[1:], chosen, arriving=True, bare=How.BARE in how))
         answer = pickle.dumps(features, pickle.HIGHEST_PROTOCOL)
         sink.write(framed(len(answer)))
         sink.write(answer)

@@ -14,16 +14,18 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, TypeVar
 from weakref import WeakValueDictionary
 
 from spamd.errors import SpoolFull
+
+Result = TypeVar("Result")
 
 BLOCK = 256 * 1024
 """Octets moved at a time between disk and network: few steps, small against any budget."""
 
 THREADS = 2
-"""Blocks written or read at a time: a disk gains nothing by more."""
+"""Blocks written or read at a time, and large messages: a disk gains nothing by more."""
 
 SMALL_PIECE = 1024
 """Octets; smaller pieces of a message are joined, for each by itself takes sixty octets more."""
@@ -46,6 +48,10 @@ class Budget:
         default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="spool"),
         compare=False,
     )
+    large: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="large"),
+        compare=False,
+    )
     _all: tuple[int, int] = (0, 0)
     _shares: "WeakValueDictionary[str, Share]" = field(
         default_factory=WeakValueDictionary, compare=False
@@ -57,6 +63,7 @@ class Budget:
     def close(self) -> None:
         """End the threads; what they do is finished."""
         self.threads.shutdown(wait=False)
+        self.large.shutdown(wait=False)
 
     def share(self, network: str) -> "Share":
         """Return what a network may hold; what has no network may hold all."""
@@ -254,6 +261,14 @@ class SpooledMessage:
                     at += len(block)
         except ValueError:  # closed: nobody waits for the answer any more
             return
+
+    async def by_thread(self, work: Callable[[], Result]) -> Result:
+        """Return what `work`, which goes through all of it, comes to in a thread.
+
+        Of spooled messages it takes long: they have threads of their own, small ones do not wait.
+        """
+        threads = self._share.budget.large if self.spooled else None
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     def close(self) -> None:
         """Give back memory and disk; calling it twice does no harm."""

@@ -129,9 +129,8 @@ class MaildirSession:
         """
         folders = {self._folder(address) for address in recipients}
         try:
-            name = await asyncio.to_thread(
-                self._write, outgoing, sorted(folder for folder in folders if folder)
-            )
+            goals = sorted(folder for folder in folders if folder)
+            name = await outgoing.message.by_thread(lambda: self._write(outgoing, goals))
         except OSError as error:
             raise SpoolFull("Maildir can't be written") from error
         return [reply(250, f"2.0.0 {name}")] * len(recipients)
