@@ -4,7 +4,7 @@
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
 # WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs man screenshots site histories year person listeners scale check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
+.PHONY: help run test docs man screenshots site histories full year person listeners scale check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -56,6 +56,10 @@ site: $(DEV)  ## write the documents as a site into build/site, without network
 histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on a Dovecot: only people teach
 	nice $(BIN)/python -m tests.feedback.histories_run 10000
 	DOVECOT_HISTORIES=100 $(BIN)/pytest -q -s -p no:randomly tests/e2e/test_feedback_histories.py
+
+full: $(DEV)  ## run the tests of load (TESTS, else tests/e2e) at their full size: `make test` does a share
+	@.ci/install-packages tests
+	nice env TEST_FULL=1 $(BIN)/pytest $(or $(TESTS),tests/e2e)
 
 year: $(DEV)  ## live a year of 2,000,000 mails, or a SHARE of it: tables, memory and files stay flat
 	$(BIN)/python -m tests.storage.year $(SHARE)
