@@ -10,6 +10,7 @@ uses. How the daemon puts these together: `app.py`.
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from secrets import token_hex
 from typing import TYPE_CHECKING, Protocol
 
 from spamd.clock import WallClock
@@ -342,7 +343,7 @@ def feedback(
         settings.feedback,
         watcher_context(store, settings, observer, names),
         store.leases,
-        f"{gethostname()}:{os.getpid()}",
+        f"{gethostname()}:{os.getpid()}:{token_hex(2)}",  # containers share names and numbers
         store.accounts,
     )
 

@@ -28,6 +28,13 @@ class Login:
     login: str
     actor: str
 
+    @property
+    def key(self) -> str:
+        """The name under which its state is kept, as that of its `Mailbox`."""
+        if self.account.maildir:
+            return self.account.key
+        return f"{self.actor}@{self.account.host}:{self.account.effective_port}"
+
 
 class AccountList:
     """The users of some accounts; `faults` are the accounts whose file can't be read, and why."""

@@ -7,7 +7,6 @@ transaction. While the database is away it goes on waiting.
 
 from collections import Counter
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -31,12 +30,17 @@ class AccountStates:
         self._clock = clock
         self._observer = observer
         self._now: dict[str, WatchedAccount] = {}
+        self._everybody: set[str] = set()
         self._unwritten: set[str] = set()
         self._anew = True
         self._written = clock.now() - AGAIN
 
-    def watch(self, names: Collection[str]) -> None:
-        """Have these accounts on the list, and no others."""
+    def watch(self, names: Collection[str], *, everybody: Collection[str] | None = None) -> None:
+        """Have these accounts on our list, and no others.
+
+        `everybody`: those that other workers watch besides; without it, nobody else watches any.
+        """
+        self._everybody = set(names if everybody is None else everybody)
         for name in names - self._now.keys():
             self._set(
                 WatchedAccount(
@@ -70,15 +74,18 @@ class AccountStates:
         now = self._clock.now()
         if abs(now - self._written) >= AGAIN:
             self._unwritten |= self._now.keys()
-        names = [name for name in self._unwritten if name in self._now]
-        with suppress(TemporaryError):
+        names = sorted(self._unwritten & self._now.keys())
+        try:
             if self._anew:
-                await self._accounts.leave(set(self._now))
                 self._anew = False
+                await self._accounts.leave(self._everybody)
+            self._unwritten.clear()  # what changes while we write is written next time
             if names:
-                await self._accounts.write([self._now[name] for name in sorted(names)], now)
-                self._unwritten.clear()
+                await self._accounts.write([self._now[name] for name in names], now)
                 self._written = now if len(names) == len(self._now) else self._written
+        except TemporaryError:
+            self._anew = True
+            self._unwritten.update(names)
 
     def _become(self, name: str, state: AccountState, reason: str) -> None:
         before = self._now.get(name)

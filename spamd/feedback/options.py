@@ -216,6 +216,9 @@ class FeedbackOptions:
                         forgotten; when it comes back they teach nothing at the first poll
     parked_days         days that a message which was given up stands in `spamd feedback parked`
     lease_s             seconds until another worker takes over the watchers of one that died
+    connections         IMAP connections that a worker keeps, a thread each; of more accounts than
+                        that, a tenth of the connections looks at the rest in turn, each account
+                        every `poll_s` or later
     spam_addresses      mail to these addresses reports the attached messages as spam
     ham_addresses       the same for ham
     report_mails        messages taken from one report, at most
@@ -256,6 +259,7 @@ class FeedbackOptions:
     seen_days: int = 90
     parked_days: int = 30
     lease_s: float = 15.0
+    connections: int = 1000
     spam_addresses: tuple[str, ...] = ()
     ham_addresses: tuple[str, ...] = ()
     report_mails: int = 100
@@ -270,7 +274,14 @@ class FeedbackOptions:
         self._check_days()
         if self.retry_most_s < self.retry_first_s:
             raise ValueError('"retry_most_s" is below "retry_first_s"')
-        for name in ("attempts", "chunk", "max_folders", "max_message_bytes", "report_mails"):
+        for name in (
+            "attempts",
+            "chunk",
+            "connections",
+            "max_folders",
+            "max_message_bytes",
+            "report_mails",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f'"{name}" must be at least 1')
         self._check_lists()

@@ -3,7 +3,7 @@
 `storage` implements them; tests use the in-memory ones of `tests/feedback/fakes.py`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -349,6 +349,13 @@ class LeaseHolder:
     renewed: datetime
     expires: datetime
 
+    def holds(self, now: datetime) -> bool:
+        """Return whether the lease has not run out.
+
+        One renewed further ahead than it lasts is from before the clock was set back: nobody's.
+        """
+        return self.renewed - (self.expires - self.renewed) <= now < self.expires
+
 
 class Leases(Protocol):
     """Named leases in the database: of several equal workers one does the work."""
@@ -357,12 +364,20 @@ class Leases(Protocol):
         """Take or renew a lease; False while somebody else's has not run out."""
         ...
 
-    async def release(self, name: str, holder: str) -> None:
-        """Give a lease back; nothing happens when it is not ours."""
+    async def acquire_all(self, names: Sequence[str], holder: str, seconds: float) -> Set[str]:
+        """Take or renew leases in one transaction; return those that are ours now."""
+        ...
+
+    async def release(self, names: Sequence[str], holder: str) -> None:
+        """Give leases back; nothing happens to those that are not ours."""
         ...
 
     async def holder(self, name: str) -> LeaseHolder | None:
         """Return who holds a lease, None when nobody does or it has run out."""
+        ...
+
+    async def held(self, start: str) -> Mapping[str, LeaseHolder]:
+        """Return the leases that somebody holds, by name, of those whose names begin so."""
         ...
 
 

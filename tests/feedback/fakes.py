@@ -1,7 +1,7 @@
 """In-memory twins of the ports of feedback; `test_contracts` holds them to the ports' word."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -212,6 +212,7 @@ class FakeLeases:
 
     clock: Clock
     rows: dict[str, LeaseHolder] = field(default_factory=dict)
+    away: bool = False
 
     async def acquire(self, name: str, holder: str, seconds: float) -> bool:
         now = self.clock.now()
@@ -220,16 +221,31 @@ class FakeLeases:
         if row and row.holder != holder and row.expires > now and row.renewed <= ahead:
             return False
         self.rows[name] = LeaseHolder(holder=holder, renewed=now, expires=ahead)
+        old = now - timedelta(days=1)
+        self.rows = {name: row for name, row in self.rows.items() if row.expires >= old}
         return True
 
-    async def release(self, name: str, holder: str) -> None:
-        row = self.rows.get(name)
-        if row is not None and row.holder == holder:
-            del self.rows[name]
+    async def acquire_all(self, names: Sequence[str], holder: str, seconds: float) -> Set[str]:
+        return {name for name in names if await self.acquire(name, holder, seconds)}
+
+    async def release(self, names: Sequence[str], holder: str) -> None:
+        for name in names:
+            row = self.rows.get(name)
+            if row is not None and row.holder == holder:
+                del self.rows[name]
 
     async def holder(self, name: str) -> LeaseHolder | None:
-        row = self.rows.get(name)
-        return row if row is not None and row.expires > self.clock.now() else None
+        return (await self.held(name)).get(name)
+
+    async def held(self, start: str) -> Mapping[str, LeaseHolder]:
+        if self.away:
+            raise StorageUnavailable("the database is away")
+        now = self.clock.now()
+        return {
+            name: row
+            for name, row in self.rows.items()
+            if name.startswith(start) and row.holds(now)
+        }
 
 
 @dataclass

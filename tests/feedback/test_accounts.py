@@ -5,13 +5,14 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spamd.errors import StorageUnavailable
 from spamd.feedback.account_list import AccountList
 from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.mailbox import FolderError, MailboxError
@@ -213,3 +214,30 @@ async def test_j6_states_are_kept_with_their_time_and_written_again_each_hour() 
     clock.seconds += 3600
     await states.write()
     assert clock.now() - kept.times["a@b:1"] < timedelta(seconds=1)
+
+
+class SlowAccounts(FakeAccounts):
+    """While it writes, an account is reached."""
+
+    states: AccountStates
+    away = False
+
+    async def write(self, accounts: Sequence[WatchedAccount], watched: datetime) -> None:
+        if self.away:
+            raise StorageUnavailable("the database is away")
+        await super().write(accounts, watched)
+        self.states.opened("bob@host:143")
+
+
+async def test_what_changes_while_the_states_are_written_is_written_next() -> None:
+    kept = SlowAccounts()
+    kept.states = states = AccountStates(kept, ServerClock(), FakeObserver())
+    states.watch({"bob@host:143"})
+    kept.away = True
+    await states.write()
+    kept.away = False
+    await states.write()
+    written = [kept.rows["bob@host:143"].state]
+    await states.write()
+    written.append(kept.rows["bob@host:143"].state)
+    assert written == [AccountState.NOT_YET, AccountState.WATCHING]

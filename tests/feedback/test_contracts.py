@@ -184,9 +184,31 @@ async def test_a_lease_taken_before_the_clock_was_set_back_holds_nobody_up(ports
 
 async def test_a_lease_given_back_is_free_and_only_its_holder_gives_it(ports: Ports) -> None:
     assert await ports.leases.acquire("feedback", "one", 10)
-    await ports.leases.release("feedback", "two")
+    await ports.leases.release(["feedback"], "two")
     found = await ports.leases.holder("feedback")
     assert found is not None
     assert found.holder == "one"
-    await ports.leases.release("feedback", "one")
+    await ports.leases.release(["feedback"], "one")
     assert await ports.leases.acquire("feedback", "two", 10)
+
+
+async def test_of_several_leases_those_are_taken_that_are_free(ports: Ports) -> None:
+    assert await ports.leases.acquire("feedback:1", "one", 10)
+    names = ["feedback:2", "feedback:1", "feedback"]
+    assert await ports.leases.acquire_all(names, "two", 10) == {"feedback", "feedback:2"}
+    held = await ports.leases.held("feedback")
+    assert {name: each.holder for name, each in held.items()} == {
+        "feedback": "two", "feedback:1": "one", "feedback:2": "two"
+    }  # fmt: skip
+    await ports.leases.release(names, "two")
+    ports.clock.seconds += 11
+    assert await ports.leases.acquire_all([], "two", 10) == set()
+    assert not await ports.leases.held("feedback")
+
+
+async def test_a_lease_of_a_process_that_never_comes_again_is_forgotten(ports: Ports) -> None:
+    assert await ports.leases.acquire("feedback/gone", "one", 10)
+    ports.clock.seconds += 90_000
+    assert await ports.leases.acquire("feedback", "two", 10)
+    ports.clock.seconds -= 90_000
+    assert await ports.leases.holder("feedback/gone") is None

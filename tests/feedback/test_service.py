@@ -4,7 +4,7 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 
 from spamd.bayes.decision import Verdict
-from spamd.errors import ConfigError, StorageUnavailable
+from spamd.errors import ConfigError
+from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.imap import ImapMailbox
 from spamd.feedback.mailboxes.imap_login import TlsContexts
 from spamd.feedback.options import AccountOptions, FeedbackOptions, Tls
 from spamd.feedback.ports import Cursor
 from spamd.feedback.service import LOCAL_POLLS_AT_ONCE, Feedback, mailboxes
+from spamd.feedback.shares import LeaseLost
+from spamd.feedback.watching.watcher import Watcher
 from spamd.files import first_line
 from spamd.message.features import Features, extract
 from spamd.sample import Label
@@ -133,13 +136,10 @@ def slowly(content: bytes) -> Features:
 class LostLeases(FakeLeases):
     """The database goes away after the lease was taken."""
 
-    taken = 0
-
-    async def acquire(self, name: str, holder: str, seconds: float) -> bool:
-        self.taken += 1
-        if self.taken > 1:
-            raise StorageUnavailable("the database is away")
-        return await super().acquire(name, holder, seconds)
+    async def acquire_all(self, names: Sequence[str], holder: str, seconds: float) -> Set[str]:
+        found = await super().acquire_all(names, holder, seconds)
+        self.away = True
+        return found
 
 
 async def test_a_worker_that_can_not_renew_its_lease_stops_watching(tmp_path: Path) -> None:
@@ -256,3 +256,50 @@ def test_k8_a_fifo_among_the_files_of_an_account_is_named(tmp_path: Path, settin
     else:
         with pytest.raises(ConfigError, match="not a regular file"):
             mailboxes(FeedbackOptions(accounts=(account,)), watcher_context())
+
+
+async def test_one_that_was_stopped_in_the_middle_of_a_poll_does_nothing_more(
+    tmp_path: Path,
+) -> None:
+    box, ours = Box(tmp_path / "a"), True
+    context = watcher_context()
+    journal = journal_of(context)
+
+    def stopped(content: bytes) -> Features:
+        nonlocal ours
+        ours = False  # the lease runs out while the process stands still
+        return extract(content)
+
+    context = replace(context, extract=stopped)
+    options = options_for(box)
+    mailbox = mailboxes(options, context)[0]
+    states = AccountStates(FakeAccounts(), context.clock, FakeObserver())
+    watcher = Watcher(
+        mailbox, context, options, source="maildir", states=states, holds=lambda _: ours
+    )
+    base = box.deliver(mail("offer"))
+    await watcher.once()
+    box.move(base, "Junk")
+    await mailbox.open()
+    with pytest.raises(LeaseLost):
+        await watcher.poll()
+    assert journal.history == []
+
+    ours, context = True, replace(context, extract=extract)  # nothing was written down either
+    watcher = Watcher(mailbox, context, options, source="maildir", states=states)
+    await watcher.once()
+    assert len(journal.history) == 1
+
+
+async def test_accounts_that_wait_long_for_a_connection_are_told_of_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spamd.feedback.service.LATE_S", -1.0)
+    context, leases = watcher_context(), FakeLeases(ServerClock())
+    observer = context.observer
+    assert isinstance(observer, FakeObserver)
+    options = replace(options_for(Box(tmp_path / "a")), lease_s=0.03)
+    async with at_work(Feedback(options, context, leases, "one", FakeAccounts())):
+        await until(lambda: observer.faults)
+        await asyncio.sleep(0.1)
+    assert [event for event, _ in observer.faults] == ["accounts.late"]

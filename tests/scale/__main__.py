@@ -1,10 +1,13 @@
 """What is too long for every run of the tests: `make scale PART=…`, or all parts.
 
 lessons [N]    N lessons (20,000) from three daemons at once come to what one process learns
-    upgrades [N]   of databases of N tokens (100,000) and every revision, killed and by four at once
+upgrades [N]   of databases of N tokens (100,000) and every revision, killed and by four at once
+accounts [N] [M] [C]   IMAP accounts (2,000) of M mails (500) on a Dovecot, two daemons of C
+               connections (1,000) watch them: 200 moves are lessons; one is killed in the middle
 """
 
 import asyncio
+import random
 import sys
 import tempfile
 import time
@@ -18,11 +21,13 @@ from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from tests.scale import migrations
+from tests.scale.accounts import accounts as many
 from tests.scale.site import lesson, site, teach_from_all
 from tests.servers.postgresql import Postgresql
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts
 
 BATCH = 500
+MOVES = 200
 
 
 def lessons(number: int = 20_000) -> None:
@@ -66,7 +71,32 @@ def upgrades(tokens: int = 100_000) -> None:
                 print(f"from {revision}: {url.partition(':')[0]} whole", flush=True)
 
 
-PARTS: dict[str, Callable[..., None]] = {"lessons": lessons, "upgrades": upgrades}
+def accounts(number: int = 2_000, mails: int = 500, connections: int = 1_000) -> None:
+    """Move mail of many accounts, kill a daemon in the middle, and move more."""
+    began = time.monotonic()
+    with many(number, mails, settings=f"connections = {connections}") as site:
+        took = time.monotonic() - began
+        print(f"{number:,} accounts of {mails} mails watched after {took:.0f} s; {site.use()}")
+        chosen = random.Random(5).sample(range(number), MOVES)
+        first, rest = chosen[: MOVES // 2], chosen[MOVES // 2 :]
+        print(f"{len(first)} moves are lessons, {spread(site.moves(first, 1))}", flush=True)
+        site.daemons[0].kill()
+        print(f"a daemon killed, {len(rest)} moves, {spread(site.moves(rest, 2))}", flush=True)
+        print(f"again, by one daemon, {spread(site.moves(first, 2))}")
+        print(f"{site.use()}, {site.lessons} lessons", flush=True)
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """Return how long the middle one of some took, the 95th of a hundred and the slowest."""
+    middle, late = seconds[len(seconds) // 2], seconds[len(seconds) * 95 // 100]
+    return f"after {middle:.1f} s (median), {late:.1f} s (95 %), {seconds[-1]:.1f} s (all)"
+
+
+PARTS: dict[str, Callable[..., None]] = {
+    "lessons": lessons,
+    "upgrades": upgrades,
+    "accounts": accounts,
+}
 
 
 def main(arguments: Sequence[str]) -> None:

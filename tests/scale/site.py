@@ -36,6 +36,10 @@ class Member(Spamd):
     def database(self) -> str:
         return self._database
 
+    def also(self, settings: str) -> None:
+        """Add settings before it starts."""
+        self._settings += settings
+
     def metrics(self) -> dict[str, float]:
         """Return the metrics, by name with labels."""
         asking = Client(self)

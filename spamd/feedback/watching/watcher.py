@@ -15,9 +15,10 @@ made again, and is parked at last.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from datetime import datetime
 
 from spamd.feedback.account_states import AccountStates
 from spamd.feedback.mailboxes.mailbox import Folder, FolderError, Mailbox, Place, words
@@ -25,6 +26,7 @@ from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import Cursor, Known, Sighting
 from spamd.feedback.run_summary import RunSummary
 from spamd.feedback.senders.sent_mail import SentMail, is_sent
+from spamd.feedback.shares import LeaseLost, Seat, Seats
 from spamd.feedback.teacher import Candidate
 from spamd.feedback.watching.changed_folders import ChangedFolders
 from spamd.feedback.watching.context import WatcherContext
@@ -46,11 +48,37 @@ IMPORT_LEAST = 10
 """So many mails from outside in one poll are an import, and worth a line in the log."""
 
 
+class Young:
+    """Until when folders hold mail that the rules of programs may still move."""
+
+    def __init__(self, window_s: float) -> None:
+        self._window_s = window_s
+        self.until: dict[str, float] = {}
+
+    def note(self, came: Iterable[Sighting], now: datetime) -> None:
+        """Remember mail that came."""
+        since, window = now.timestamp(), self._window_s
+        for one in came:
+            if since - window - DATE_S < one.delivered <= since + window:
+                until = max(one.delivered + DATE_S + window, self.until.get(one.folder, 0.0))
+                self.until[one.folder] = until
+
+    def forget(self, now: datetime) -> None:
+        """Forget the folders whose mail is young no more."""
+        since = now.timestamp()
+        self.until = {name: until for name, until in self.until.items() if until > since}
+
+    def left_s(self, now: datetime) -> float:
+        """Return how many seconds are left until no mail is young any more."""
+        left = max(self.until.values(), default=0.0) - now.timestamp()
+        return max(0.0, min(left, 2 * self._window_s))
+
+
 class Watcher:
     """Watches one `Mailbox`; `source` names the way in the lesson journal ("imap", "maildir").
 
     `states` is told how the account fares; `turn` is held while it polls, where several may not
-    all poll at once.
+    all poll at once; `seats` bounds the connections; `holds` tells whether an account is ours.
     """
 
     def __init__(
@@ -62,6 +90,8 @@ class Watcher:
         source: str,
         states: AccountStates,
         turn: AbstractAsyncContextManager[object] | None = None,
+        seats: Seats | None = None,
+        holds: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self._mailbox = mailbox
         self._mailboxes = context.mailboxes
@@ -72,6 +102,9 @@ class Watcher:
         self._source = source
         self._states = states
         self._turn = turn or nullcontext()
+        self._seats = seats or Seats(1)
+        self._holds = holds
+        self._retry_s, self._told, self._told_open = options.retry_first_s, "", False
         self._verifier = MoveVerifier(mailbox, context, options)
         self._changed_folders = ChangedFolders(mailbox, context, options.max_folders)
         kept_verifier = KeptVerifier(mailbox, context, self._verifier)
@@ -83,38 +116,62 @@ class Watcher:
         self._wait_in: Folder | None = None
         self.reader = SummaryReader(mailbox, self._parked, options)
         self._began = self._clock.now()
-        self._young: dict[str, float] = {}
+        self._young = Young(options.rule_window_s)
         self._again: dict[str, list[ChangedMessage]] = {}
 
     async def run(self) -> None:
         """Watch until cancelled; what fails is told to the observer and tried again."""
-        pause = self._options.retry_first_s
-        told = ""
         while True:
-            try:
-                await self._mailbox.open()
-                self._observer.happened("account.opened", account=self._mailbox.key)
-                while True:
-                    async with self._turn:
-                        await self.poll()
-                    self._states.opened(self._mailbox.key)
-                    self._states.heard(self._mailbox.key, silent=self._mailbox.silent)
-                    pause, told = self._options.retry_first_s, ""
-                    pause_s = self._options.poll_s
-                    if self._sent_mail and self._sent_mail.more:
-                        pause_s = SOON_S
-                    elif self._young:
-                        pause_s = max(SOON_S, self._seconds_to(self._young.values()))
-                    await self._mailbox.wait(self._wait_in, min(pause_s, self._options.poll_s))
-            except Exception as error:  # noqa: BLE001 - the border around one service
-                if str(error) != told:  # the same again and again is one line in the log
-                    self._observer.failed("account.lost", error, account=self._mailbox.key)
-                self._states.lost(self._mailbox.key, words(error))
-                told = str(error)
-            finally:
-                await self._mailbox.close()
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, self._options.retry_most_s)
+            async with self._seats.taken() as seat:
+                try:
+                    pause_s = await self._watch(seat)
+                except LeaseLost:
+                    pause_s = self._options.retry_first_s  # we are told soon
+                except Exception as error:  # noqa: BLE001 - the border around one service
+                    if str(error) != self._told:  # the same again and again is one line in the log
+                        self._observer.failed("account.lost", error, account=self._mailbox.key)
+                    self._states.lost(self._mailbox.key, words(error))
+                    self._told, pause_s = str(error), self._retry_s
+                    self._retry_s = min(pause_s * 2, self._options.retry_most_s)
+                finally:
+                    await self._mailbox.close()
+            await asyncio.sleep(pause_s)
+
+    async def _watch(self, seat: Seat) -> float:
+        """Look again and again while the seat is ours; return when to come again, in seconds."""
+        self._check_lease()
+        await self._mailbox.open()
+        if seat.stays or self._told or not self._told_open:  # not each time of one that takes turns
+            self._observer.happened("account.opened", account=self._mailbox.key)
+        self._told_open = True
+        while True:
+            async with self._turn:
+                await self.poll()
+            self._states.opened(self._mailbox.key)
+            self._states.heard(self._mailbox.key, silent=self._mailbox.silent)
+            self._retry_s, self._told = self._options.retry_first_s, ""
+            pause_s = self._pause_s()
+            if not seat.stays:  # also when mail is young: others wait
+                return pause_s
+            await self._mailbox.wait(self._wait_in, pause_s)
+
+    def _check_lease(self) -> None:
+        """Go on only while the account is ours.
+
+        Raises:
+            LeaseLost: another worker may watch it, and know better; we may have been stopped.
+        """
+        if not self._holds(self._mailbox.key):
+            raise LeaseLost
+
+    def _pause_s(self) -> float:
+        """Return how long to wait for news before the next poll."""
+        pause_s = self._options.poll_s
+        if self._sent_mail and self._sent_mail.more:
+            pause_s = SOON_S
+        elif self._young.until:
+            pause_s = max(SOON_S, self._young.left_s(self._clock.now()))
+        return min(pause_s, self._options.poll_s)
 
     async def once(self) -> RunSummary:
         """Look once, with open and close; what fails stands in the summary.
@@ -126,8 +183,8 @@ class Watcher:
             try:
                 await self._mailbox.open()
                 summary = await self.poll()
-                if self.reader.whole and self._young:
-                    await asyncio.sleep(self._seconds_to(self._young.values()))
+                if self.reader.whole and self._young.until:
+                    await asyncio.sleep(self._young.left_s(self._clock.now()))
                     summary.add(await self.poll())
                 self._states.opened(self._mailbox.key)
                 if self.reader.whole:
@@ -146,6 +203,7 @@ class Watcher:
         Raises:
             MailboxError: the account went out of reach.
             TemporaryError: the database did.
+            LeaseLost: the account is another worker's by now.
         """
         summary = RunSummary()
         self._began = self._clock.now()
@@ -160,6 +218,7 @@ class Watcher:
             await self._read(batch, state, summary)
         self._parked.chunk = self._options.chunk
         await self._decide(state, summary)
+        self._check_lease()
         if self.reader.whole:
             await self._kept_finder.poll(state, self._began)
         await self._remember(state)
@@ -216,10 +275,11 @@ class Watcher:
 
     async def _put_down(self, portion: Portion, seen: Sequence[ChangedMessage]) -> None:
         """Write down old mail at once: a kill costs no more than a batch."""
+        self._check_lease()
         reached = [portion.changes.reached(portion.keys[-1])] if self.reader.whole else []
         came = [one.sighting for one in seen]
         await self._mailboxes.save(self._mailbox.key, reached, came)
-        self._note_young(came)
+        self._young.note(came, self._began)
 
     async def _gather(self, seen: Sequence[ChangedMessage], state: PollState) -> None:
         mails = list({one.message.trace for one in seen})
@@ -259,9 +319,11 @@ class Watcher:
         summary.skipped[Why.NOTHING] += summary.examined - summary.counted() - len(candidates)
         if candidates:
             summary.add(await self._teach(candidates))
+        self._check_lease()
         await self._list_folders.poll(state, views, known)
 
     async def _teach(self, candidates: Sequence[Candidate]) -> RunSummary:
+        self._check_lease()
         return await self._teacher.teach(candidates, self._source, self._mailbox.actor)
 
     async def _judged(
@@ -304,28 +366,14 @@ class Watcher:
             changes.keys for changes in state.changes.values() if changes.folder.place is Place.JUNK
         ):
             ends |= await self._changed_folders.raised_baselines(state, ends)
-        young = self._young if self._changed_folders.polled else state.cursors
+        young = self._young.until if self._changed_folders.polled else state.cursors
         there = state.folders.keys() & state.cursors.keys() - state.unread - ends.keys()
         for name in young.keys() & there:
             ends[name] = replace(state.cursors[name], time=self._began)
         came, left = state.to_remember()
         await self._mailboxes.save(self._mailbox.key, list(ends.values()), came, left)
-        since = self._began.timestamp()
-        self._young = {name: until for name, until in self._young.items() if until > since}
-        self._note_young(came)
-
-    def _note_young(self, came: Iterable[Sighting]) -> None:
-        """Remember until when folders hold mail that the rules of programs may still move."""
-        since, window = self._began.timestamp(), self._options.rule_window_s
-        for one in came:
-            if since - window - DATE_S < one.delivered <= since + window:
-                until = max(one.delivered + DATE_S + window, self._young.get(one.folder, 0.0))
-                self._young[one.folder] = until
-
-    def _seconds_to(self, until: Iterable[float]) -> float:
-        """Return how many seconds are left until a time at which mail is young no more."""
-        left = max(until, default=0.0) - self._clock.now().timestamp()
-        return max(0.0, min(left, 2 * self._options.rule_window_s))
+        self._young.forget(self._began)
+        self._young.note(came, self._began)
 
 
 def sent_mail(
