@@ -8,6 +8,7 @@ accounts [N] [M] [C]   IMAP accounts (2,000) of M mails (500) on a Dovecot, two 
 
 import asyncio
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -62,13 +63,20 @@ async def _same(url: str, folder: Path, number: int) -> None:
 def upgrades(tokens: int = 100_000) -> None:
     """Upgrade from every revision on both databases, killed five times, then four at once."""
     with Postgresql() as server, tempfile.TemporaryDirectory() as folder:
+        server.do("CREATE DATABASE filled TEMPLATE template0")
+        wanted = asyncio.run(migrations.filled(server.url("filled"), tokens))
+        same = asyncio.run(migrations.filled(f"sqlite:///{folder}/filled.db", tokens))
         for number, revision in enumerate(migrations.revisions()[:-1]):
-            server.do(f"CREATE DATABASE r{revision} TEMPLATE template0")
-            sqlite = f"sqlite:///{folder}/{revision}/spamd.db"
+            began = time.monotonic()
+            server.do(f"CREATE DATABASE r{revision} TEMPLATE filled")
             Path(folder, revision).mkdir()
-            for url in (sqlite, server.url(f"r{revision}")):
-                migrations.play(url, revision, tokens=tokens, kills=5, seed=number)
-                print(f"from {revision}: {url.partition(':')[0]} whole", flush=True)
+            shutil.copy(f"{folder}/filled.db", f"{folder}/{revision}/spamd.db")
+            sqlite = f"sqlite:///{folder}/{revision}/spamd.db"
+            for url, rows in ((sqlite, same), (server.url(f"r{revision}"), wanted)):
+                migrations.play(url, rows, revision, tokens=tokens, kills=5, seed=number)
+            server.do(f"DROP DATABASE r{revision}")
+            shutil.rmtree(Path(folder, revision))
+            print(f"from {revision}: both whole, {time.monotonic() - began:.0f} s", flush=True)
 
 
 def accounts(number: int = 2_000, mails: int = 500, connections: int = 1_000) -> None:

@@ -106,10 +106,9 @@ def check_backups(path: Path, revision: str, tokens: int) -> None:
             assert opened.execute("SELECT count(*) FROM token").fetchone()[0] >= tokens
 
 
-def play(url: str, revision: str, *, tokens: int, kills: int, seed: int = 1) -> None:
-    """Kill upgrades from a revision at random moments, then let four begin at once."""
+def play(url: str, wanted: Rows, revision: str, *, tokens: int, kills: int, seed: int = 1) -> None:
+    """Take a filled database back to a revision, kill upgrades, then let four begin at once."""
     chance = random.Random(seed)
-    wanted = asyncio.run(filled(url, tokens))
     asyncio.run(taken_back(url, revision))
     path = DatabaseOptions(url=url).path
     for _ in range(kills):

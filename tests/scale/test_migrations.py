@@ -1,5 +1,7 @@
 """An upgrade that is killed or begun by several at once leaves one whole database, and its copy."""
 
+import asyncio
+
 import pytest
 
 from spamd.storage.options import DatabaseOptions
@@ -10,7 +12,8 @@ def test_f7_i2_upgrades_that_are_killed_and_four_at_once_lose_nothing(
     options: DatabaseOptions,
 ) -> None:
     oldest = migrations.revisions()[0]
-    migrations.play(options.url, oldest, tokens=2_000, kills=1)
+    wanted = asyncio.run(migrations.filled(options.url, 2_000))
+    migrations.play(options.url, wanted, oldest, tokens=2_000, kills=1)
 
 
 def test_every_revision_is_tried_at_full_size() -> None:
