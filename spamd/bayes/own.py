@@ -122,7 +122,7 @@ class Layer:
         self._origins = np.array([each.origin for each in last], dtype=np.int64)
         self._lengths = np.array([len(each.sketch) for each in last], dtype=np.int64)
         self._sketches = np.concatenate([np.zeros(0, np.int64), *[each.sketch for each in last]])
-        self._owners = np.repeat(np.arange(len(last)), self._lengths)
+        self._owners = np.repeat(np.arange(len(last), dtype=np.int16), self._lengths)
 
     def __len__(self) -> int:
         return len(self._signs)
@@ -130,7 +130,7 @@ class Layer:
     @property
     def size_bytes(self) -> int:
         """How much memory it takes."""
-        return 16 * len(self._sketches) + 24 * len(self._signs) + 1_000
+        return 10 * len(self._sketches) + 24 * len(self._signs) + 1_000
 
     def word_on(self, mail: Trait) -> OwnWord | None:
         """Return what the lessons say of a mail, None when nothing."""

@@ -4,6 +4,8 @@ lessons [N]    N lessons (20,000) from three daemons at once come to what one pr
 upgrades [N]   of databases of N tokens (100,000) and every revision, killed and by four at once
 accounts [N] [M] [C]   IMAP accounts (2,000) of M mails (500) on a Dovecot, two daemons of C
                connections (1,000) watch them: 200 moves are lessons; one is killed in the middle
+users [N]      N users (10,000) with own lessons: what a scan costs, and without a database
+newsletter [N]   N users (5,000) keep a newsletter, one moves it; three report a wave of spam
 """
 
 import asyncio
@@ -21,7 +23,7 @@ from spamd.storage.engine import Database
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
-from tests.scale import migrations
+from tests.scale import migrations, newsletter, users
 from tests.scale.accounts import accounts as many
 from tests.scale.site import lesson, site, teach_from_all
 from tests.servers.postgresql import Postgresql
@@ -104,6 +106,8 @@ PARTS: dict[str, Callable[..., None]] = {
     "lessons": lessons,
     "upgrades": upgrades,
     "accounts": accounts,
+    "users": users.users,
+    "newsletter": newsletter.at_size,
 }
 
 

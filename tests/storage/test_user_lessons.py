@@ -170,11 +170,11 @@ async def test_layers_keep_to_their_bound(
 ) -> None:
     for reader in (ANNA, BOB, CARL):
         await users.train(reader, [news(1)], SPAM, source="cli")
-    here = LayersInMemory(database, clock, size_bytes=5_000)
+    here = LayersInMemory(database, clock, size_bytes=3_500)
     await here.refresh(database)
     assert len(await here.read([ANNA, BOB, CARL])) == 3
     assert here.unread([ANNA, BOB, CARL]) == [ANNA]
-    assert here.size_bytes <= 5_000
+    assert here.size_bytes <= 3_500
 
 
 async def test_after_a_failed_read_nobody_asks_for_some_seconds(

@@ -15,7 +15,7 @@ from spamd.errors import StorageUnavailable
 from spamd.ports import Clock
 from spamd.storage.engine import Database
 from spamd.storage.layers.tables import user_layer
-from spamd.storage.layers.user_lessons import LAYERS, layer_of
+from spamd.storage.layers.user_lessons import LAYERS, revised_layer
 from spamd.storage.senders.memory import State, state
 
 BYTES = 64 * 1024 * 1024
@@ -37,7 +37,7 @@ class LayersInMemory:
     def __init__(self, database: Database, clock: Clock, size_bytes: int = BYTES) -> None:
         self._database = database
         self._clock = clock
-        self._most = size_bytes
+        self.most_bytes = size_bytes
         self._at: State | None = None
         self._revisions: dict[str, int] = {}
         self._layers: OrderedDict[str, tuple[int, Layer]] = OrderedDict()
@@ -68,12 +68,10 @@ class LayersInMemory:
         read: dict[str, Layer] = {}
         done = False
         try:
-            async with self._database.reading() as connection:
+            async with self._database.bare() as connection:  # a transaction costs two round trips
                 for user in users:
-                    wanted = select(user_layer.c.revision).where(user_layer.c.user == user)
-                    revision = (await connection.execute(wanted)).scalar()
-                    layer = await layer_of(connection, user)
-                    if layer is not None and revision is not None:
+                    revision, layer = await revised_layer(connection, user)
+                    if layer is not None:
                         read[user] = layer
                         self._keep(user, revision, layer)
             done = True
@@ -87,7 +85,7 @@ class LayersInMemory:
         self._drop(user)
         self._layers[user] = (revision, layer)
         self.size_bytes += layer.size_bytes
-        while self.size_bytes > self._most and len(self._layers) > 1:
+        while self.size_bytes > self.most_bytes and len(self._layers) > 1:
             self._drop(next(iter(self._layers)))
 
     def _drop(self, user: str) -> None:

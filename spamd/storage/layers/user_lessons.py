@@ -149,7 +149,8 @@ class SqlUserLessons:
                 .group_by(LESSON.digest, LESSON.label)
             )
             for row in await self._connection.execute(wanted):
-                votes[row.digest].count(row)
+                votes[row.digest].origin = row.origin
+                votes[row.digest].count(row.label, users=row.users, said=row.said)
         sides = await self._tallies({each.origin for each in votes.values()})
         return {
             digest: each.agreed(*sides.get(each.origin, (0, 0))) for digest, each in votes.items()
@@ -292,12 +293,19 @@ class SqlUserLessons:
 
 async def layer_of(connection: AsyncConnection, user: str) -> Layer | None:
     """Return a user's layer, None for who has taught nothing."""
+    return (await revised_layer(connection, user))[1]
+
+
+async def revised_layer(connection: AsyncConnection, user: str) -> tuple[int, Layer | None]:
+    """Return a user's layer with its revision, by one statement: it holds up a mail."""
     wanted = (
-        select(LESSON.id, LESSON.label, LESSON.origin, LESSON.sketch)
+        select(LESSON.id, LESSON.label, LESSON.origin, LESSON.sketch, user_layer.c.revision)
+        .join(user_layer, user_layer.c.user == LESSON.user)
         .where(LESSON.user == user)
         .order_by(LESSON.id.desc())
         .limit(MOST_LESSONS)
     )
+    rows = (await connection.execute(wanted)).all()
     lessons = [
         OwnLesson(
             number=row.id,
@@ -305,9 +313,9 @@ async def layer_of(connection: AsyncConnection, user: str) -> Layer | None:
             origin=row.origin,
             sketch=np.frombuffer(row.sketch, "<i8"),
         )
-        for row in await connection.execute(wanted)
+        for row in rows
     ]
-    return Layer(lessons) if lessons else None
+    return (rows[0].revision, Layer(lessons)) if rows else (0, None)
 
 
 async def faults(connection: AsyncConnection) -> list[str]:

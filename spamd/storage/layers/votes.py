@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Collection
-from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.message.tokens.origin import NO_ORIGIN
@@ -24,10 +23,10 @@ class Votes:
         self._users: dict[str, int] = defaultdict(int)
         self._said: dict[str, int] = defaultdict(int)
 
-    def count(self, row: Row[Any]) -> None:
-        self.origin = row.origin
-        self._users[row.label] += row.users
-        self._said[row.label] += row.said
+    def count(self, label: str, *, users: int, said: int) -> None:
+        """Count users who call it so; `said` of them by hand."""
+        self._users[label] += users
+        self._said[label] += said
 
     def agreed(self, ham_users: int, spam_users: int) -> Agreed:
         """Return what they say together, given who else of the origin's users says what."""
