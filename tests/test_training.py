@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from spamd.bayes.counts import TokenCounts
-from spamd.bayes.model import BayesOptions, Model
+from spamd.bayes.model import CLASSIFIERS, BayesOptions, Model
 from spamd.errors import StorageUnavailable
 from spamd.message.facts import SCHEMA
 from spamd.message.features import Features, extract
@@ -49,7 +49,7 @@ class MemoryStore:
         pass
 
     async def listed(self, selection: Selection) -> Sequence[LessonSummary]:
-        return [
+        found = [
             LessonSummary(
                 digest=each.digest,
                 label=each.label,
@@ -64,7 +64,8 @@ class MemoryStore:
             if (selection.digests is None or each.digest in selection.digests)
             and (selection.source is None or each.source == selection.source)
             and (selection.label is None or each.label is selection.label)
-        ][-(selection.newest or 0) :]
+        ]
+        return selection.end_of(found)
 
     async def lessons(self, digests: Sequence[bytes]) -> Mapping[bytes, Lesson]:
         return {digest: self.journal[digest] for digest in digests if digest in self.journal}
@@ -281,12 +282,76 @@ async def test_a_lesson_taken_back_while_others_are_rehearsed_is_passed_over(
     assert store.whole.totals.messages == 9
 
 
+async def test_old_lessons_of_both_labels_are_learned_again_in_turn(store: MemoryStore) -> None:
+    options = TrainingOptions(refresh=4)
+    trainer = Trainer(unit_of_work=lambda: store, clock=FakeClock(), options=options)
+    await one_after_the_other(trainer, 5)
+    cells = store.whole.tokens.counts(np.arange(len(store.whole.tokens)))
+    before, told = dict(store.journal), len(store.commits)
+    spam, ham = list(before)[:5], list(before)[5:]
+
+    assert await trainer.refresh() == 4
+
+    assert list(store.journal) == [*spam[2:], *ham[2:], ham[0], spam[0], ham[1], spam[1]]
+    assert store.commits[told:] == [8]
+    for digest, lesson in store.journal.items():
+        assert lesson.effect.probability_after == before[digest].effect.probability_after
+        assert (lesson.time, lesson.label) == (before[digest].time, before[digest].label)
+        assert np.array_equal(lesson.effect.scores, before[digest].effect.scores)
+    after = store.whole.tokens.counts(np.arange(len(store.whole.tokens)))
+    assert np.array_equal(after.spam, cells.spam)
+    assert np.array_equal(after.ham, cells.ham)
+    await trainer.refresh()
+    assert list(store.journal)[:3] == [spam[4], ham[4], ham[0]]
+
+
+async def test_without_lessons_of_both_labels_none_is_learned_again(
+    trainer: Trainer, store: MemoryStore
+) -> None:
+    assert await trainer.refresh() == 0
+    await train(trainer, SPAM, "one", "two")
+    told = len(store.commits)
+    assert await trainer.refresh() == 0
+    assert store.commits[told:] == []
+
+
+async def test_learning_old_lessons_again_can_be_switched_off(store: MemoryStore) -> None:
+    options = TrainingOptions(refresh=0)
+    trainer = Trainer(unit_of_work=lambda: store, clock=FakeClock(), options=options)
+    await one_after_the_other(trainer, 3)
+    assert await trainer.refresh() == 0
+
+
+async def test_a_push_to_one_side_is_taken_back_by_old_lessons(
+    trainer: Trainer, store: MemoryStore
+) -> None:
+    def highest() -> float:
+        scores = [store.whole.weigh(mail(f"ham number {part}").sample).scores for part in range(10)]
+        return float(max(score[CLASSIFIERS.index("grams")] for score in scores))
+
+    await one_after_the_other(trainer, 10)
+    said = highest()
+    await train(trainer, SPAM, *(f"words of ham and spam {part}" for part in range(40)))
+    pushed = highest()
+    for _ in range(6):
+        await trainer.refresh()
+    assert said < pushed
+    assert highest() < pushed - (pushed - said) / 2
+
+
+def test_a_selection_has_one_end() -> None:
+    with pytest.raises(ValueError, match="two ends"):
+        Selection(newest=1, oldest=1)
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
         ({"batch": 0}, "training.batch must lie between"),
         ({"batch": 5001}, "training.batch must lie between"),
         ({"rehearse": -1}, "training.rehearse must lie between"),
+        ({"refresh": -1}, "training.refresh must lie between"),
+        ({"refresh": 1001}, "training.refresh must lie between"),
         ({"attempts": 0}, "training.attempts must lie between"),
         ({"pause_s": -1}, "training.pause_s must lie between"),
     ],

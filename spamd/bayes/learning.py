@@ -53,14 +53,21 @@ class Effect:
 class Given:
     """A lesson to learn.
 
-    key     its digest, which names its entry in the history
-    again   what it did when it is in force already: it is taken back first
+    key           its digest, which names its entry in the history
+    again         what it did when it is in force already: it is taken back first
+    first_scores  whether the fusion goes on looking at the scores of then: they were given before
+                  the lesson, and before all that was learned since (E-039)
     """
 
     sample: Sample
     label: Label
     key: bytes = b""
     again: Effect | None = None
+    first_scores: bool = False
+
+    def scores(self, now: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores that the fusion is to look at, of those and the present ones."""
+        return self.again.scores if self.again is not None and self.first_scores else now
 
 
 def learn(model: Model, lessons: Sequence[Given], *, proof: bool = True) -> list[Effect]:
@@ -168,7 +175,7 @@ def _learn(model: Model, lessons: Sequence[Given], *, proof: bool) -> list[Effec
     later = model.scores(after.messages(model)) if proof else scores
     told, told_after = model.fusion.probabilities(scores), model.fusion.probabilities(later)
     for lesson, each in zip(lessons, scores, strict=True):
-        model.history.append(lesson.key, lesson.label, each)
+        model.history.append(lesson.key, lesson.label, lesson.scores(each))
     model.learned += len(lessons)
     if model.learned % model.options.fusion.refit_every == 0:
         model.refit()
@@ -176,7 +183,7 @@ def _learn(model: Model, lessons: Sequence[Given], *, proof: bool) -> list[Effec
             told_after[-1:] = model.fusion.probabilities(later[-1:])
     return [
         Effect(
-            scores=scores[place],
+            scores=lessons[place].scores(scores[place]),
             probability_before=told[place],
             probability_after=told_after[place],
             step=step,

@@ -48,6 +48,9 @@ SHIFTS = np.arange(-4.0, 2.5, 0.5)
 SHIFT_SPREAD = 1.5
 """Standard deviation of the error that log-odds are supposed to have before anything is seen."""
 
+REFRESHED = 10
+"""Old lessons that are learned again after those that people give, half of each label (E-039)."""
+
 NEWEST = 300
 """As many decisions of a person are looked at: habits change."""
 

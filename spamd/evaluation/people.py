@@ -11,15 +11,17 @@ it is drawn:
                 of the ham was answered, flagged or filed meanwhile. Once a day `bayes.selection`
                 chooses which of it is taught as ham.
 
-A move teaches at once, and replaces what was taught of the message before; the fusion is fitted at
-the end of a day on which something was learned. Draws belong to a
+A move teaches at once, and replaces what was taught of the message before; after each move, and
+after the kept mail of a day, some old lessons are learned again. The fusion is fitted at the end of
+a day on which something was learned. Draws belong to a
 message and a seed, so two settings meet the same person.
 """
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from itertools import zip_longest
 from math import log
 
 import numpy as np
@@ -27,7 +29,7 @@ import numpy as np
 from spamd.bayes.decision import Verdict
 from spamd.bayes.learning import Effect, Given, learn, unlearn
 from spamd.bayes.model import BayesOptions, Model
-from spamd.bayes.selection import Habit, Kept, KeptOptions, Standing, choose, habit_of
+from spamd.bayes.selection import REFRESHED, Habit, Kept, KeptOptions, Standing, choose, habit_of
 from spamd.evaluation.material import Material, Progress, silent
 from spamd.evaluation.rates import CALLED
 from spamd.evaluation.results import LessonCount
@@ -53,6 +55,7 @@ class PeopleOptions:
     files         share of the ham that is answered, flagged or filed
     a_day         messages a day
     kept          whether mail that is read and kept teaches
+    refresh       old lessons learned again after those that people give, half of each label
     selection     which of it
     """
 
@@ -64,12 +67,15 @@ class PeopleOptions:
     files: float = 0.1
     a_day: int = 20
     kept: bool = True
+    refresh: int = REFRESHED
     selection: KeptOptions = field(default_factory=KeptOptions)
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         if self.taught < 0 or self.a_day < 1:
             raise ValueError("taught must not be below 0 messages, and a_day not below 1")
+        if self.refresh < 0:
+            raise ValueError("refresh must not be below 0 lessons")
         for name in ("reads", "corrects", "unsure_moved", "slips", "files"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1")
@@ -180,6 +186,7 @@ class Person:
         if place in self._lying:
             self._lying.remove(place)
         self._teach(place, label, "move", now)
+        self._refresh()
 
     def _teach_kept(self, now: int) -> None:
         """Look at what was kept, as the watchers of a mailbox do."""
@@ -201,9 +208,12 @@ class Person:
         if not candidates:
             return
         habit: Habit = habit_of(self._decided[Label.SPAM], self._decided[Label.HAM], selection)
-        for kept in choose(candidates, self._standing(now), habit, selection):
+        chosen = choose(candidates, self._standing(now), habit, selection)
+        for kept in chosen:
             self._lying.remove(kept.key)
             self._teach(kept.key, Label.HAM, "kept", now)
+        if chosen:
+            self._refresh()
 
     def _candidate(self, place: int) -> Kept[int]:
         ham = self._material.labels[place] is Label.HAM
@@ -240,6 +250,29 @@ class Person:
         self._unfitted |= source != "told" or place + 1 == self._options.taught
         self._lessons[place] = _Lesson(label=label, source=source, effect=effect)
         self._times[place] = now
+
+    def _refresh(self) -> None:
+        """Learn those lessons of both labels again that were learned longest ago."""
+        oldest: dict[Label, list[int]] = {label: [] for label in Label}
+        for place, lesson in self._lessons.items():
+            oldest[lesson.label].append(place)
+        half = self._options.refresh // 2
+        if not (half and all(oldest.values())):
+            return
+        pairs = zip_longest(*(places[:half] for places in oldest.values()))
+        places = [place for pair in pairs for place in pair if place is not None]
+        again = [self._given(place, self._lessons[place]) for place in places]
+        for place, effect in zip(places, learn(self._model, again, proof=False), strict=True):
+            self._lessons[place] = replace(self._lessons.pop(place), effect=effect)
+
+    def _given(self, place: int, lesson: _Lesson) -> Given:
+        return Given(
+            sample=self._material.samples[place],
+            label=lesson.label,
+            key=place.to_bytes(8, "big"),
+            again=lesson.effect,
+            first_scores=True,
+        )
 
 
 def live(

@@ -12,10 +12,12 @@ business, exact and once for each mail. Nothing is ever learned without a person
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from spamd.bayes.decision import Verdict
+from spamd.errors import StorageUnavailable
 from spamd.feedback.options import FeedbackOptions
 from spamd.feedback.ports import FeedbackObserver, Held, HeldLessons, Known
 from spamd.feedback.run_summary import RunSummary
@@ -79,7 +81,11 @@ class Teacher:
             TemporaryError: the database is out of reach; nothing of the rest was learned.
         """
         async with self._turn:
-            return await self._teach(candidates, source, actor, given)
+            summary = await self._teach(candidates, source, actor, given)
+            if summary.learned.total():
+                with suppress(StorageUnavailable):  # what they said is learned all the same
+                    await self._trainer.refresh()
+            return summary
 
     async def _teach(
         self, candidates: Sequence[Candidate], source: str, actor: str, given: datetime | None

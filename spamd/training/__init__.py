@@ -7,6 +7,7 @@ the settings and nothing else.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spamd.bayes.selection import REFRESHED
 from spamd.sample import Label
 
 
@@ -44,12 +45,16 @@ class TrainingOptions:
                them and a kill costs that many messages' work
     rehearse   lessons learned again when one label was taught after the other: as many as the
                fusion looks back on (`fusion.window`); 0: never
+    refresh    old lessons learned again, half of each label, after those that people give by moves,
+               reports and what they keep: corrections are nearly all spam, and would pull the
+               filter to one side (E-039); 0: never
     attempts   how often a transaction is tried while another writer is in the way
     pause_s    seconds before the second attempt; doubled before each later one
     """
 
     batch: int = 500
     rehearse: int = 3000
+    refresh: int = REFRESHED
     attempts: int = 4
     pause_s: float = 0.05
 
@@ -59,6 +64,8 @@ class TrainingOptions:
             raise ValueError("training.batch must lie between 1 and 5000 messages")
         if not 0 <= self.rehearse <= 100_000:
             raise ValueError("training.rehearse must lie between 0 and 100000 lessons")
+        if not 0 <= self.refresh <= 1000:
+            raise ValueError("training.refresh must lie between 0 and 1000 lessons")
         if not 1 <= self.attempts <= 20:
             raise ValueError("training.attempts must lie between 1 and 20")
         if not 0 <= self.pause_s <= 60:

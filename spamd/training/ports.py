@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from spamd.bayes.learning import Effect
 from spamd.bayes.model import Model
 from spamd.message.features import Features, Texts
 from spamd.sample import Label, Sample
+
+T = TypeVar("T")
 
 KEPT = "kept"
 """The source of lessons that nobody gave by hand: a person has read a mail and left it where it
@@ -64,6 +66,7 @@ class Selection:
     """Which lessons are meant: those that fit every condition that isn't None.
 
     newest   of these, only so many that were learned last
+    oldest   of these, only so many that were learned, or rehearsed, longest ago
     """
 
     digests: tuple[bytes, ...] | None = None
@@ -74,6 +77,16 @@ class Selection:
     sender_domain: str | None = None
     label: Label | None = None
     newest: int | None = None
+    oldest: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check that one end is meant."""
+        if self.newest is not None and self.oldest is not None:
+            raise ValueError("newest and oldest are two ends of a list")
+
+    def end_of(self, lessons: Sequence[T]) -> Sequence[T]:
+        """Return those at the end that is meant, of lessons in the order of learning."""
+        return lessons[: self.oldest] if self.oldest is not None else lessons[-(self.newest or 0) :]
 
 
 class UnitOfWork(Protocol):

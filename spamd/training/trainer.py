@@ -7,6 +7,7 @@
     forget     takes lessons back; a mail that was never taught is named, nothing changes
     rollback   takes back all lessons of a time, source, actor or sender domain
     rehearse   learns lessons again in mixed order, when one label was taught after the other
+    refresh    learns some old lessons again, after those that people give when the filter errs
 
 A call of `train` or `forget` is one transaction: it happens whole or not at all. Whoever has many
 mails calls with some hundreds at a time; a run that was killed is simply run again and learns only
@@ -23,7 +24,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TypeVar
 
 from spamd.bayes.counts import distinct
@@ -153,6 +154,30 @@ class Trainer:
             await self._again(partial(self._rehearse, digests[start : start + size]))
         return len(digests)
 
+    async def refresh(self) -> int:
+        """Learn again those lessons of both labels that were learned longest ago; return how many.
+
+        People correct what is wrong, nearly always to one label, and each correction steps the
+        weights of the logistic classifiers that way. The lessons of before step back where that
+        went too far. In turn each comes up; counts stay as they are (E-039).
+
+        Raises:
+            StorageUnavailable: nothing was learned again.
+        """
+        half = self._options.refresh // 2
+        if half == 0:
+            return 0
+        return await self._again(partial(self._refresh, half))
+
+    async def _refresh(self, half: int) -> int:
+        async with self._unit_of_work() as work:
+            oldest = [await work.listed(Selection(label=label, oldest=half)) for label in Label]
+            if not all(oldest):
+                return 0  # a label alone says nothing of the other
+            by_turns = [each.digest for pair in zip_longest(*oldest) for each in pair if each]
+            await _learned_again(work, by_turns, first_scores=True)
+        return len(by_turns)
+
     async def _one_sided(self) -> list[bytes]:
         """Return the lessons to rehearse in mixed order, none when they are mixed already."""
         number = self._options.rehearse
@@ -170,36 +195,7 @@ class Trainer:
 
     async def _rehearse(self, digests: Sequence[bytes]) -> None:
         async with self._unit_of_work() as work:
-            old = await work.lessons(digests)
-            model = await work.model(distinct(lesson.sample.ids for lesson in old.values()))
-            again = [old[digest] for digest in digests if digest in old]
-            effects = await _learned(
-                model,
-                [
-                    Given(
-                        sample=lesson.sample,
-                        label=lesson.label,
-                        key=lesson.digest,
-                        again=lesson.effect,
-                    )
-                    for lesson in again
-                ],
-                proof=False,
-            )
-            if again:
-                # What the person saw when the lesson was given stays with it.
-                rehearsed = [
-                    replace(
-                        lesson,
-                        effect=replace(
-                            effect,
-                            probability_before=lesson.effect.probability_before,
-                            probability_after=lesson.effect.probability_after,
-                        ),
-                    )
-                    for lesson, effect in zip(again, effects, strict=True)
-                ]
-                await work.commit(rehearsed, again)
+            await _learned_again(work, digests, first_scores=False)
 
     async def _train(
         self,
@@ -361,6 +357,41 @@ async def _learned(model: Model, lessons: Sequence[Given], *, proof: bool = True
         effects += learn(model, lessons[start : start + YIELD_EVERY], proof=proof)
         await asyncio.sleep(0)
     return effects
+
+
+async def _learned_again(work: UnitOfWork, digests: Sequence[bytes], *, first_scores: bool) -> None:
+    """Learn lessons in force again, in this order, and commit; those that are gone are no error."""
+    old = await work.lessons(digests)
+    model = await work.model(distinct(lesson.sample.ids for lesson in old.values()))
+    again = [old[digest] for digest in digests if digest in old]
+    effects = await _learned(
+        model,
+        [
+            Given(
+                sample=each.sample,
+                label=each.label,
+                key=each.digest,
+                again=each.effect,
+                first_scores=first_scores,
+            )
+            for each in again
+        ],
+        proof=False,
+    )
+    if again:
+        # What the person saw when the lesson was given stays with it.
+        rehearsed = [
+            replace(
+                lesson,
+                effect=replace(
+                    effect,
+                    probability_before=lesson.effect.probability_before,
+                    probability_after=lesson.effect.probability_after,
+                ),
+            )
+            for lesson, effect in zip(again, effects, strict=True)
+        ]
+        await work.commit(rehearsed, again)
 
 
 def _take_back(model: Model, lesson: Lesson) -> None:

@@ -61,6 +61,16 @@ def test_without_kept_mail_only_moves_teach(material: Material) -> None:
     assert found["move"][1] > 0
 
 
+def test_old_lessons_are_learned_again_where_people_correct(material: Material) -> None:
+    never, always = (lived(material, replace(PEOPLE, refresh=number)) for number in (0, 6))
+    assert sources(always)["told"] == sources(never)["told"] == (20, 20, 0)
+    assert sum(ham + spam for ham, spam, _ in sources(always).values()) == always.messages
+    first = next(
+        i for i in range(SIZE) if always.record.log_odds[i, 0] != never.record.log_odds[i, 0]
+    )
+    assert first > 40
+
+
 def test_kept_mail_teaches_ham_only(material: Material) -> None:
     assert sources(lived(material, PEOPLE))["kept"][1] == 0
 
@@ -118,7 +128,9 @@ def test_several_orders_have_the_mean_of_their_lessons(material: Material) -> No
     assert shown["kept"] == {"ham": round(sum(kept) / 2), "spam": 0, "wrong": 0}
 
 
-@pytest.mark.parametrize("wrong", [{"taught": -1}, {"a_day": 0}, {"corrects": 1.1}, {"slips": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"taught": -1}, {"a_day": 0}, {"refresh": -1}, {"corrects": 1.1}, {"slips": -1}]
+)
 def test_what_nobody_can_be_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must"):
         replace(PEOPLE, **wrong)  # type: ignore[arg-type] # the names are parameters

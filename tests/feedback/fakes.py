@@ -256,6 +256,7 @@ class FakeJournal(Trainer):
     history  every act of teaching that changed something
     sources  where each of these came from
     rehearsals  how often lessons were mixed again
+    refreshed   how many acts of teaching there were when old lessons were learned again
     """
 
     clock: Clock
@@ -265,6 +266,8 @@ class FakeJournal(Trainer):
     history: list[tuple[bytes, Label]] = field(default_factory=list)
     down: bool = False
     rehearsals: int = 0
+    refresh_fails: bool = False
+    refreshed: list[int] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     times: dict[bytes, datetime] = field(default_factory=dict)
 
@@ -336,6 +339,12 @@ class FakeJournal(Trainer):
                 Outcome(digest=features.digest, result=result, label=label, before=0.5, after=0.9)
             )
         return outcomes
+
+    async def refresh(self) -> int:
+        if self.refresh_fails:
+            raise StorageUnavailable("the database is away")
+        self.refreshed.append(len(self.history))
+        return 0
 
     async def rehearse(self) -> int:
         if self.down:

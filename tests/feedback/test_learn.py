@@ -189,3 +189,19 @@ def test_f6_a_summary_says_what_became_of_every_mail() -> None:
         " 2 skipped (2 teach nothing)"
     )
     assert other.faults == ["folder X can't be read"]
+
+
+async def test_after_what_people_say_some_old_lessons_are_learned_again() -> None:
+    bench = Bench()
+    await bench.teach(candidate("one", Label.SPAM), candidate("two", Label.SPAM))
+    assert bench.journal.refreshed == [2]
+    await bench.teach(candidate("one", Label.SPAM, before=Label.SPAM))  # known already
+    assert bench.journal.refreshed == [2]
+
+
+async def test_what_people_say_is_learned_though_nothing_old_is_learned_again() -> None:
+    bench = Bench()
+    bench.journal.refresh_fails = True
+    summary = await bench.teach(candidate("one", Label.SPAM))
+    assert summary.learned[Label.SPAM] == 1
+    assert len(bench.journal.lessons) == 1

@@ -33,7 +33,17 @@ from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans
 from spamd.storage.workers.leases import SqlLeases
 from spamd.training import Result
-from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, mail, same_sample
+from spamd.training.ports import Selection
+from tests.storage.mails import (
+    HAM,
+    SPAM,
+    FixedClock,
+    TeachingProcess,
+    counts,
+    mail,
+    same_sample,
+    weight_sum,
+)
 
 if TYPE_CHECKING:
     from spamd.scanning import ScanLog
@@ -223,6 +233,26 @@ async def test_a_rehearsal_is_nobodys_last_word(
     await lessons.hold([held(clock, "ham 0")])
     assert await teaching.trainer.rehearse() == 16
     assert len(await lessons.held()) == 1
+
+
+async def test_old_lessons_are_learned_again_in_turn_and_no_count_moves(
+    database: Database, teaching: TeachingProcess
+) -> None:
+    for number in range(8):
+        await teaching.train(HAM, mail(f"ham {number}"))
+        await teaching.train(SPAM, mail(f"spam {number}"))
+    async with teaching.work() as work:
+        before = [each.digest for each in await work.listed(Selection())]
+    cells = await counts(database)
+    assert await teaching.trainer.refresh() == 10
+    async with teaching.work() as work:
+        after = [each.digest for each in await work.listed(Selection())]
+        assert [each.digest for each in await work.listed(Selection(oldest=2))] == after[:2]
+    assert after[:6] == before[10:]
+    assert sorted(after[6:]) == sorted(before[:10])
+    assert await counts(database) == cells
+    stored = {row[0]: row[-1] for row in (await counts(database, weights=True))["token"]}
+    assert stored == await weight_sum(database)
 
 
 def held(clock: FixedClock, subject: str, reason: str = "a slip of the mouse") -> Held:

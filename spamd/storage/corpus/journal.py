@@ -53,12 +53,12 @@ async def listed(connection: AsyncConnection, selection: Selection) -> list[Less
         statement = (
             select(lesson.c.id, *SUMMARY_COLUMNS)
             .where(*query)
-            .order_by(lesson.c.id.desc())
-            .limit(selection.newest)
+            .order_by(lesson.c.id if selection.oldest else lesson.c.id.desc())
+            .limit(selection.oldest or selection.newest)
         )
         found += (await connection.execute(statement)).all()
     found.sort(key=lambda row: row.id)
-    return [_summary(row) for row in found[-(selection.newest or 0) :]]
+    return [_summary(row) for row in selection.end_of(found)]
 
 
 async def latest(connection: AsyncConnection, number: int) -> list[LessonSummary]:
