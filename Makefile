@@ -72,7 +72,7 @@ person: $(DEV)  ## live with the messages of an INDEX on a Dovecot, beside spamd
 	@.ci/install-packages tests
 	nice $(BIN)/python -m tests.e2e.person $(INDEX)
 
-scale: $(DEV)  ## what many machines share, at full size: PART (lessons, …) or all parts
+scale: $(DEV)  ## what many machines share, at full size: PART (lessons, upgrades, accounts, memory) or all parts
 	nice $(BIN)/python -m tests.scale $(PART)
 
 check: $(DEV)  ## formatting, lint, types, layers of imports, dependencies

@@ -6,6 +6,7 @@ accounts [N] [M] [C]   IMAP accounts (2,000) of M mails (500) on a Dovecot, two 
                connections (1,000) watch them: 200 moves are lessons; one is killed in the middle
 users [N]      N users (10,000) with own lessons: what a scan costs, and without a database
 newsletter [N]   N users (5,000) keep a newsletter, one moves it; three report a wave of spam
+memory [N] [M]   start, scan, one more worker with N words on PostgreSQL (10 M), M on SQLite (3 M)
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from tests.scale import migrations, newsletter, users
 from tests.scale.accounts import accounts as many
+from tests.scale.memory import SMALL, table
 from tests.scale.site import lesson, site, teach_from_all
 from tests.servers.postgresql import Postgresql
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts
@@ -102,12 +104,20 @@ def spread(seconds: Sequence[float]) -> str:
     return f"after {middle:.1f} s (median), {late:.1f} s (95 %), {seconds[-1]:.1f} s (all)"
 
 
+def memory(postgresql: int = 10_000_000, sqlite: int = 3_000_000) -> None:
+    """Compare large tables with small ones."""
+    for kind, largest in (("sqlite", sqlite), ("postgresql", postgresql)):
+        million = min(largest, 1_000_000)
+        table(kind, tuple(sorted({SMALL, million, largest})))
+
+
 PARTS: dict[str, Callable[..., None]] = {
     "lessons": lessons,
     "upgrades": upgrades,
     "accounts": accounts,
     "users": users.users,
     "newsletter": newsletter.at_size,
+    "memory": memory,
 }
 
 

@@ -30,6 +30,7 @@ class Member(Spamd):
         if not next_hop:
             self.next_hop = f"maildir://{self.directory}/mail"
         self._database = database
+        self._workers = ""
         self._settings = f'web.listen = "unix:{self.directory}/web"\n{settings}'
 
     @property
@@ -39,6 +40,18 @@ class Member(Spamd):
     def also(self, settings: str) -> None:
         """Add settings before it starts."""
         self._settings += settings
+
+    def with_workers(self, number: int) -> None:
+        """Have so many workers from the next start on."""
+        self._workers = f"relay.workers = {number}\n"
+
+    def keep_in_a_file(self) -> None:
+        """Use a SQLite database of its own."""
+        self._database = f"sqlite:///{self.directory}/spamd.db"
+
+    def configure(self) -> None:
+        super().configure()
+        self.config.write_text(self._workers + self.config.read_text())
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics, by name with labels."""

@@ -84,12 +84,12 @@ class Postgresql(Server):
         """Return the URL of a database as `database.url` names it."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
-    def do(self, *statements: str) -> None:
+    def do(self, *statements: str, database: str = "postgres") -> None:
         """Run statements as administrator, each in a transaction of its own."""
 
         for statement in statements:
             done = subprocess.run(
-                [str(self._programs / "psql"), "-q", "-d", self.url("postgres"), "-c", statement],
+                [str(self._programs / "psql"), "-q", "-d", self.url(database), "-c", statement],
                 env=self.environment(),
                 check=False,
                 capture_output=True,
