@@ -4,7 +4,7 @@
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
 # WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs man screenshots site histories full year person listeners scale check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
+.PHONY: help run test docs man screenshots site histories full year person listeners scale soak check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -74,6 +74,9 @@ person: $(DEV)  ## live with the messages of an INDEX on a Dovecot, beside spamd
 
 scale: $(DEV)  ## what many machines share, at full size: PART (lessons, upgrades, accounts, memory) or all parts
 	nice $(BIN)/python -m tests.scale $(PART)
+
+soak: $(DEV)  ## mail at 20 a second for SECONDS on each database, with lessons, reloads and a worker killed a minute
+	nice $(BIN)/python -m tests.scale soak $(SECONDS)
 
 check: $(DEV)  ## formatting, lint, types, layers of imports, dependencies
 	$(BIN)/ruff format --check .

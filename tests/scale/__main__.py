@@ -7,6 +7,7 @@ accounts [N] [M] [C]   IMAP accounts (2,000) of M mails (500) on a Dovecot, two 
 users [N]      N users (10,000) with own lessons: what a scan costs, and without a database
 newsletter [N]   N users (5,000) keep a newsletter, one moves it; three report a wave of spam
 memory [N] [M]   start, scan, one more worker with N words on PostgreSQL (10 M), M on SQLite (3 M)
+soak [S] [R]   S seconds (3,600) of R mails a second (20) on each database: lessons, reloads, kills
 """
 
 import asyncio
@@ -26,8 +27,9 @@ from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from tests.scale import migrations, newsletter, users
 from tests.scale.accounts import accounts as many
-from tests.scale.memory import SMALL, table
+from tests.scale.memory import SMALL, empty, table
 from tests.scale.site import lesson, site, teach_from_all
+from tests.scale.soak import soak
 from tests.servers.postgresql import Postgresql
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts
 
@@ -111,6 +113,20 @@ def memory(postgresql: int = 10_000_000, sqlite: int = 3_000_000) -> None:
         table(kind, tuple(sorted({SMALL, million, largest})))
 
 
+def soaks(seconds: int = 3_600, rate: int = 20) -> None:
+    """Soak a daemon on each database."""
+    for kind in ("sqlite", "postgresql"):
+        with empty(kind) as (member, _):
+            member.run("database", "upgrade")
+            done = soak(member, rate=rate, seconds=seconds)
+            mib, files = done.slopes()
+            late = spread(sorted(done.delays))
+            print(f"{kind}: {len(done.sent):,} mails in {seconds} s, {late}, {done.killed} workers")
+            print(f"killed, sent again {dict(done.again)}, faults {done.faults}")
+            print(f"second half, a worker and hour: {mib:+.2f} MiB, {files:+.2f} descriptors")
+            print(done.ledger(), flush=True)
+
+
 PARTS: dict[str, Callable[..., None]] = {
     "lessons": lessons,
     "upgrades": upgrades,
@@ -118,6 +134,7 @@ PARTS: dict[str, Callable[..., None]] = {
     "users": users.users,
     "newsletter": newsletter.at_size,
     "memory": memory,
+    "soak": soaks,
 }
 
 

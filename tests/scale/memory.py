@@ -48,28 +48,39 @@ class Cost:
 
 
 @contextmanager
-def filled(kind: str, tokens: int) -> Iterator[Member]:
-    """Give a daemon, not started, whose database holds so many words."""
+def empty(kind: str) -> Iterator[tuple[Member, Postgresql | None]]:
+    """Give a daemon, not started, with a database of its own and the server of that, if any."""
+    if kind == "sqlite":
+        member = Member("")
+        member.keep_in_a_file()
+        try:
+            yield member, None
+        finally:
+            member.close()
+        return
     require("postgresql")
     with Postgresql() as server:
         server.do("CREATE DATABASE spamd TEMPLATE template0")
         member = Member(server.url("spamd"))
-        if kind == "sqlite":
-            member.close()
-            member = Member("")
-            member.keep_in_a_file()
         try:
-            member.run("database", "upgrade")
-            member.start()
-            teach(member)
-            member.stop()
-            if kind == "sqlite":
-                fill_sqlite(member.directory / "spamd.db", tokens)
-            else:
-                fill_postgresql(server, tokens)
-            yield member
+            yield member, server
         finally:
             member.close()
+
+
+@contextmanager
+def filled(kind: str, tokens: int) -> Iterator[Member]:
+    """Give a daemon, not started, whose database holds so many words."""
+    with empty(kind) as (member, server):
+        member.run("database", "upgrade")
+        member.start()
+        teach(member)
+        member.stop()
+        if server is None:
+            fill_sqlite(member.directory / "spamd.db", tokens)
+        else:
+            fill_postgresql(server, tokens)
+        yield member
 
 
 def teach(member: Member) -> None:
