@@ -2,6 +2,8 @@
 
 lessons [N]    N lessons (20,000) from three daemons at once come to what one process learns
 upgrades [N]   of databases of N tokens (100,000) and every revision, killed and by four at once
+prune [N] [M]  of N tokens on PostgreSQL (10 million) and M on SQLite (3 million) half go while mail
+               flows
 accounts [N] [M] [C]   IMAP accounts (2,000) of M mails (500) on a Dovecot, two daemons of C
                connections (1,000) watch them: 200 moves are lessons; one is killed in the middle
 users [N]      N users (10,000) with own lessons: what a scan costs, and without a database
@@ -25,15 +27,18 @@ from spamd.storage.engine import Database
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
-from tests.scale import migrations, newsletter, users
+from tests.scale import migrations, newsletter, pruning, users
 from tests.scale.accounts import accounts as many
 from tests.scale.memory import SMALL, empty, table
-from tests.scale.site import lesson, site, teach_from_all
+from tests.scale.site import Member, lesson, site, teach_from_all
 from tests.scale.soak import soak
 from tests.servers.postgresql import Postgresql
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts
 
 BATCH = 500
+
+QUIET_S = 60.0
+"""Mail is measured for so long before it is disturbed."""
 MOVES = 200
 
 
@@ -85,6 +90,23 @@ def upgrades(tokens: int = 100_000) -> None:
             print(f"from {revision}: both whole, {time.monotonic() - began:.0f} s", flush=True)
 
 
+def prune(postgresql: int = 10_000_000, sqlite: int = 3_000_000) -> None:
+    """Prune large databases to half while mail flows."""
+    with Postgresql() as server, tempfile.TemporaryDirectory() as folder:
+        server.do("CREATE DATABASE spamd TEMPLATE template0")
+        for url, tokens in (
+            (f"sqlite:///{folder}/spamd.db", sqlite),
+            (server.url("spamd"), postgresql),
+        ):
+            began = time.monotonic()
+            asyncio.run(pruning.filled(url, tokens))
+            print(f"{url.partition(':')[0]}: made in {time.monotonic() - began:.0f} s", flush=True)
+            with Member(url) as daemon:
+                done, took, times = pruning.pruned(daemon, url, QUIET_S)
+                print(f"while pruning: {pruning.shown(times)}")
+                print(f"{took:.0f} s: {done}", flush=True)
+
+
 def accounts(number: int = 2_000, mails: int = 500, connections: int = 1_000) -> None:
     """Move mail of many accounts, kill a daemon in the middle, and move more."""
     began = time.monotonic()
@@ -130,6 +152,7 @@ def soaks(seconds: int = 3_600, rate: int = 20) -> None:
 PARTS: dict[str, Callable[..., None]] = {
     "lessons": lessons,
     "upgrades": upgrades,
+    "prune": prune,
     "accounts": accounts,
     "users": users.users,
     "newsletter": newsletter.at_size,

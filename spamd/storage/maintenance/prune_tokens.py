@@ -162,12 +162,21 @@ def _doomed(
     return np.sort(table.ids[oldest_first[: len(rows) - kept]]), kept
 
 
+def _among(ids: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which ids are among many that ascend: a lesson's few cost nothing for the many."""
+    if not len(ascending):
+        return np.zeros(len(ids), np.bool_)
+    places = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[places] == ids
+    return found
+
+
 async def _count_lessons(database: Database, doomed: NDArray[np.int64]) -> int:
     if not len(doomed):
         return 0
     number = 0
     async for lessons in _walk(database, LOOK):
-        number += sum(1 for each in lessons if np.isin(each.sample.ids, doomed).any())
+        number += sum(1 for each in lessons if _among(each.sample.ids, doomed).any())
     return number
 
 
@@ -203,7 +212,7 @@ class _Work:
         await asyncio.sleep(REST * (loop.time() - began))
 
     def _holds(self, each: Lesson) -> bool:
-        return bool(np.isin(each.sample.ids, self._doomed, assume_unique=True).any())
+        return bool(_among(each.sample.ids, self._doomed).any())
 
     @retried
     async def _lessons(self, digests: Sequence[bytes]) -> None:
@@ -211,7 +220,7 @@ class _Work:
             version = await self._current(connection)
             parts, shrunk = [_Difference.none()], 0
             for each in (await journal.lessons(connection, digests)).values():
-                gone = np.isin(each.sample.ids, self._doomed, assume_unique=True)
+                gone = _among(each.sample.ids, self._doomed)
                 if gone.any():
                     parts.append(_Difference.of_lesson(each, gone))
                     await _rewrite(connection, each, ~gone)
@@ -225,10 +234,12 @@ class _Work:
         async with self._database.writing() as connection:
             version = await self._current(connection)
             mine = await imported_counts.find(connection, digest)
-            if mine is None or not np.isin(mine.ids, self._doomed).any():
+            if mine is None:
                 return
-            await imported_counts.write(connection, mine.without(self._doomed))
-            gone = np.isin(mine.ids, self._doomed)
+            gone = _among(mine.ids, self._doomed)
+            if not gone.any():
+                return
+            await imported_counts.write(connection, mine.without(mine.ids[gone]))
             less = _Difference.of_imported_counts(mine.ids[gone], mine.counts[gone])
             removed = await self._apply(connection, less, version)
         self._committed(version, removed)
@@ -246,7 +257,9 @@ class _Work:
         if generation != version.generation or len(touched) != version.revision - revision:
             raise _ChangedError
         ids = distinct(map(decode_ids, touched))
-        self._doomed = self._doomed[~np.isin(self._doomed, ids, assume_unique=True)]
+        spared = ids[_among(ids, self._doomed)]
+        if len(spared):
+            self._doomed = np.delete(self._doomed, np.searchsorted(self._doomed, spared))
         self._at = version.at
         return version
 
