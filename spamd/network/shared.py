@@ -6,9 +6,9 @@ from typing import Protocol, Self
 
 from spamd.network.connection_limiter import ConnectionLimiter, ConnectionLimits
 from spamd.network.deadlines import DeadlineTimer
-from spamd.network.fair_queue import FairQueue
 from spamd.network.judge import Judge, JudgeOptions
 from spamd.network.spool import Budget
+from spamd.network.turns import Turns
 from spamd.ports import Clock, Inspector, MessageObserver, MessageTeacher, People
 from spamd.report import ScanReport
 
@@ -59,7 +59,7 @@ class Shared:
     budget: Budget
     limiter: ConnectionLimiter
     deadline_timer: DeadlineTimer
-    fair_queue: FairQueue
+    turns: Turns
     answered: Answered = field(default=lambda *_: None)
     people: People | None = None
 
@@ -89,7 +89,7 @@ class Shared:
             ),
             limiter=ConnectionLimiter(options),
             deadline_timer=DeadlineTimer(),
-            fair_queue=FairQueue(),
+            turns=Turns(),
         )
 
     def scanned(self, report: ScanReport, *, listener: str, reply: bytes, recipients: int) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 from spamd.errors import ConfigError
 from spamd.network.addresses import Listener
-from spamd.network.fair_queue import HandshakeLimiter
 from spamd.network.shared import Shared
 from spamd.network.sockets import BACKLOG
+from spamd.network.turns import HandshakeLimiter
 from spamd.relay.inbound.command_limits import RecentClients
 from spamd.relay.inbound.context import RelayContext, server_tls_context
 from spamd.relay.inbound.session import Session

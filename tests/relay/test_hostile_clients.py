@@ -1,16 +1,16 @@
 """Clients that want to keep us busy: what they may have done between two turns of somebody else."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, cast
 
 import pytest
 
-from spamd.network.fair_queue import TURNS_PER_ROUND, FairQueue
+from spamd.network.turns import TURNS_PER_ROUND, Turns
 from spamd.relay.inbound.command_limits import FRUITLESS_UNDELAYED, RecentClients
-from spamd.relay.inbound.line_buffer import FREE_SMALL_READS, LineBuffer
+from spamd.relay.inbound.line_buffer import FREE_BYTES, FREE_SMALL_READS, LineBuffer
 from spamd.relay.inbound.transport import COMMANDS_PER_TURN, Transport
 from spamd.relay.options import RelayOptions
 from spamd.relay.smtp.replies import Reply
@@ -268,8 +268,29 @@ async def test_k1_octets_one_by_one_are_left_to_gather(sink: bool) -> None:  # n
     assert transport.reading
 
 
+async def test_k2_of_a_large_mail_each_block_takes_a_turn_and_of_a_small_one_none() -> None:
+    transport, turns = FakeTransport(), list[Callable[[], None]]()
+
+    def take_turn(go: Callable[[], None]) -> bool:
+        turns.append(go)
+        return False
+
+    buffer = LineBuffer(asyncio.get_running_loop(), take_turn)
+    buffer.set_transport(cast("asyncio.Transport", transport))
+    buffer.divert(lambda _: None)
+    for _ in range(2):
+        buffer.feed_data(b"x" * FREE_BYTES)
+        assert (transport.reading, turns) == (True, [])
+        for _ in range(3):
+            buffer.feed_data(b"x" * FREE_BYTES)
+            assert not transport.reading
+            turns.pop()()
+            assert transport.reading
+        buffer.message_received()
+
+
 async def test_k1_networks_come_by_turns_and_so_do_their_connections() -> None:
-    turns, order = FairQueue(), list[str]()
+    turns, order = Turns(), list[str]()
     for _ in range(TURNS_PER_ROUND):
         assert turns.take("free", lambda: None)
     for number in range(6):
@@ -283,7 +304,7 @@ async def test_k1_networks_come_by_turns_and_so_do_their_connections() -> None:
 
 
 async def test_k1_a_round_has_so_many_turns_and_no_more() -> None:
-    turns, taken = FairQueue(), list[int]()
+    turns, taken = Turns(), list[int]()
     for number in range(20):
         if turns.take("a", partial(taken.append, number)):
             taken.append(number)

@@ -131,7 +131,7 @@ class Session:
                 self._begun = 0.0
                 self._count += 1
                 if self._count % PACKETS_A_TURN == 0:
-                    await self._shared.fair_queue.turn(self._network)
+                    await self._shared.turns.wait(self._network)
                 await self._take(command, data)
                 if self._mail is None and self._draining():
                     return
@@ -280,8 +280,8 @@ class Session:
         await content.settled()
         if content.fault is not None:
             raise content.fault
-        await shared.fair_queue.turn(self._network, first=True)
-        shared.fair_queue.take_all()
+        await shared.turns.wait(self._network, first=True)
+        shared.turns.take_all()
         envelope = self._greeting.envelope(mail.sender, mail.recipients)
         verdicts = await shared.judge.verdicts(
             content.start,

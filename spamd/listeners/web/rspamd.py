@@ -117,7 +117,7 @@ class Rspamd:
             message = await self._body(request, limit)
             try:
                 envelope = envelope_of(fields_of(request.headers.raw), peer.address)
-                await self._shared.fair_queue.turn(peer.network, first=True)
+                await self._shared.turns.wait(peer.network, first=True)
                 preface = await Preface.in_front_of(message) if peer.rspamc else Preface()
                 judge = self._shared.judge
                 verdicts = await judged_behind(preface, message, judge, envelope, limit)

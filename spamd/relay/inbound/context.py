@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from spamd.network.fair_queue import HandshakeLimiter
 from spamd.network.shared import Shared
+from spamd.network.turns import HandshakeLimiter
 from spamd.relay.inbound.command_limits import RecentClients
 from spamd.relay.options import NextHopOptions, RelayOptions, TlsOptions
 from spamd.relay.outbound.router import NextHops

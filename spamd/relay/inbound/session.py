@@ -135,7 +135,7 @@ class Session:
         delay_s = context.recent_clients.delay_s(self._slot or "", transport.loop.time())
         if delay_s:
             await transport.delay(delay_s)
-        await context.shared.fair_queue.turn(transport.network, first=True)
+        await context.shared.turns.wait(transport.network, first=True)
         if proxied:
             named = await proxy_header_of(connection, context.relay.proxy_header_s)
             if named is not None:

@@ -315,8 +315,8 @@ class Transaction:
         self._chunks = None  # it is `reader` now
         self.reset()
         transport.message_received()
-        await context.shared.fair_queue.turn(transport.network, first=True)
-        context.shared.fair_queue.take_all()
+        await context.shared.turns.wait(transport.network, first=True)
+        context.shared.turns.take_all()
         delivery = Delivery(context, next_hop, envelope, asked, self._time_limit)
         self._delivery = delivery
         replies: Sequence[Reply]

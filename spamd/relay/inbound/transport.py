@@ -4,7 +4,7 @@ Each wait has its own deadline and a timed-out client reads 421; a client that h
 and closed its side still gets its replies; who is sent away while still sending can read why.
 
 Replies to pipelined commands leave together (RFC 2920 §3.2). What a client sends in one go is
-carried out by turns with the others (`fair_queue.py`).
+carried out by turns with the others (`turns.py`).
 """
 
 import asyncio
@@ -147,7 +147,7 @@ class Transport(asyncio.Protocol):
         self._commands += 1
         if self._commands > COMMANDS_PER_TURN:
             self._commands = 0
-            await self._context.shared.fair_queue.turn(self.network)
+            await self._context.shared.turns.wait(self.network)
         if self._writable is not None:
             await self.flush()
         line = self.buffer.line()
@@ -291,7 +291,7 @@ class Transport(asyncio.Protocol):
         self.buffer.set_transport(connection)
 
     def _take_turn(self, go: Callable[[], None]) -> bool:
-        return self._context.shared.fair_queue.take(self.network, go)
+        return self._context.shared.turns.take(self.network, go)
 
     def _timed_out(self) -> None:
         self.close_with(ClientTimeoutError())

@@ -170,7 +170,7 @@ class MailOperations:
             message = await self._body(visit, limit)
             try:
                 envelope = _envelope(asked, peer.address)
-                await self._shared.fair_queue.turn(peer.network, first=True)
+                await self._shared.turns.wait(peer.network, first=True)
                 verdicts = await self._shared.judge.message(message, envelope, limit)
             finally:
                 message.close()

@@ -1,4 +1,4 @@
-"""A fair queue of sessions: what one client may do at once is small, however much it has sent.
+"""Sessions take turns: what one client may do at once is small, however much it has sent.
 
 The event loop is fair to sockets, not to clients: a session with ten thousand commands in its
 buffer would carry out all of them before any other session runs. So a session does a little at
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 TURNS_PER_ROUND = 2
-"""FairQueue in one round of the event loop: a message passes about twenty rounds, each of them then
+"""Turns in one round of the event loop: a message passes about twenty rounds, each of them then
 longer by two turns at most (0.1 ms each)."""
 
 HANDSHAKES = 4
@@ -43,7 +43,7 @@ class _Network:
         return bool(self._lanes[0] or self._lanes[1])
 
 
-class FairQueue:
+class Turns:
     """Hands out turns; a turn is a callback that is called when it has come."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class FairQueue:
         queue.append(go, first=first)
         return False
 
-    async def turn(self, network: str, *, first: bool = False) -> None:
+    async def wait(self, network: str, *, first: bool = False) -> None:
         """Wait for a turn."""
         if self._left > 0 and not self._waiting:
             self._use()
