@@ -80,7 +80,7 @@ class Extractor:
         """Return the features of the start of a message, in the time of a small one.
 
         Messages that came together have waited in vain together, so their starts are many at once:
-        on the event loop fifty would hold it for two seconds (E-039). Without a worker a thread
+        on the event loop fifty would hold it for two seconds (E-040). Without a worker a thread
         reads them, one after the other, which holds it for some milliseconds at a time.
         """
         how = How.START | (How.BARE if bare else How.WHOLE)

@@ -27,7 +27,7 @@ FREE_READS = 16
 FREE_BYTES = 64 * 1024
 """Octets read since the last mail before each block needs a turn. An event loop reads up to 256 KB
 at a time: of fifty clients with large mail that was 15 ms of every round, and a small mail passes
-ten to twenty rounds (E-039)."""
+ten to twenty rounds (E-040)."""
 
 SMALL_BLOCK = 1024
 """Octets; a segment on its way from afar holds 1,400."""
