@@ -4,7 +4,7 @@
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
 # WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
-.PHONY: help run test docs man screenshots site histories full year person listeners scale soak check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
+.PHONY: help run test docs man screenshots site histories full year person listeners stranger scale soak check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
 
 BIN := .venv/bin
 RUN := .venv/run.stamp
@@ -20,6 +20,7 @@ SHARE ?= 1
 WAY ?= milter
 INDEX ?=
 PART ?=
+RELEASE ?=
 MUTANTS ?=
 COUNT ?=
 SHELL_SCRIPTS := .ci/run .ci/install-packages .ci/make-venv .ci/make-pins .ci/make-run
@@ -71,6 +72,11 @@ listeners: $(DEV)  ## try a WAY in (milter, spamc, web, pipe) with real servers 
 person: $(DEV)  ## live with the messages of an INDEX on a Dovecot, beside spamd evaluate --protocol moves
 	@.ci/install-packages tests
 	nice $(BIN)/python -m tests.e2e.person $(INDEX)
+
+stranger: $(DEV)  ## on a bare Debian, as root: type all that README, operations.md and mail-server.md print (RELEASE=…)
+	@.ci/install-packages tests
+	@.ci/install-packages image # for debootstrap
+	nice $(BIN)/python -m tests.stranger $(RELEASE)
 
 scale: $(DEV)  ## what many machines share, at full size: PART (lessons, upgrades, accounts, memory) or all parts
 	nice $(BIN)/python -m tests.scale $(PART)

@@ -74,12 +74,12 @@ def booted(room: str, script: str) -> str:
                  "LC_ALL": "C.UTF-8", "HOME": "/root"},
         )  # fmt: skip
     finally:
-        wait_until(lambda: _removed(group), what="its last process has ended")
+        wait_until(lambda: removed(group), what="its last process has ended")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def _removed(group: Path) -> bool:
+def removed(group: Path) -> bool:
     for folder, _, _ in os.walk(group, topdown=False):
         with suppress(OSError):
             Path(folder).rmdir()

@@ -1,0 +1,1 @@
+"""The printed set-ups, typed by a stranger on a bare Debian: `make stranger`."""
