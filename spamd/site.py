@@ -70,7 +70,6 @@ def administration(
         overview=Overviews(
             records=store.records,
             knowledge=knowledge,
-            held=store.held,
             accounts=store.accounts,
             site=site,
             clock=WallClock(),

@@ -110,15 +110,16 @@ class Lessons:
         shown = tuple(rows) if people else tuple(map(nameless, rows))
         return LessonPart(rows=shown, newer=around.newer, older=around.older)
 
-    async def held(self, *, words: bool, people: bool) -> Sequence[HeldRow]:
-        """Return the lessons that wait for a review, oldest first.
+    async def held(
+        self, most: int | None = None, *, words: bool, people: bool
+    ) -> Sequence[HeldRow]:
+        """Return the lessons that wait for a review, oldest first, at most so many.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        return [
-            _held(row, words=words and people, people=people) for row in await self._held.held()
-        ]
+        waiting = await self._held.held(most)
+        return [_held(row, words=words and people, people=people) for row in waiting]
 
     async def release(self, numbers: Sequence[int]) -> Reviewed:
         """Learn held lessons.

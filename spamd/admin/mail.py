@@ -22,7 +22,7 @@ READ_WORDS = 400
 """Words of a mail that are shown, as its reader reads them."""
 
 BASIS_WORDS = 5
-BASIS_S = 0.2
+BASIS_S = 0.12
 """The journal is looked through for so long, for all words together."""
 
 

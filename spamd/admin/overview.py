@@ -8,10 +8,19 @@ from enum import StrEnum
 
 from spamd.admin.mail import nameless
 from spamd.admin.measured import Measured, measured
-from spamd.admin.ports import HourCount, Knowledge, LessonRow, Records, ScanFilter, Site, Volume
+from spamd.admin.ports import (
+    HourCount,
+    Knowledge,
+    LessonRow,
+    Records,
+    ScanFilter,
+    Site,
+    SourceCount,
+    Volume,
+)
 from spamd.bayes.counts import Totals
 from spamd.bayes.decision import DecisionOptions, Verdict, thresholds
-from spamd.feedback.ports import Accounts, AccountState, HeldLessons, WatchedAccount
+from spamd.feedback.ports import Accounts, AccountState, WatchedAccount
 from spamd.ports import Check, Clock
 from spamd.sample import Label
 from spamd.training.ports import Selection
@@ -50,15 +59,6 @@ class Learned:
     def votes(self) -> bool:
         """Whether verdicts are given."""
         return not (self.ham_missing or self.spam_missing)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCount:
-    """Lessons of one source and label."""
-
-    source: str
-    label: Label
-    lessons: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,6 @@ class Overviews:
     Args:
         records: the store as rows.
         knowledge: what was learned.
-        held: lessons that wait for a review.
         accounts: how watched accounts fare.
         site: this machine and worker.
         clock: the time.
@@ -132,7 +131,6 @@ class Overviews:
         *,
         records: Records,
         knowledge: Knowledge,
-        held: HeldLessons,
         accounts: Accounts,
         site: Site,
         clock: Clock,
@@ -140,14 +138,13 @@ class Overviews:
     ) -> None:
         self._records = records
         self._knowledge = knowledge
-        self._held = held
         self._accounts = accounts
         self._site = site
         self._clock = clock
         self._decision = decision
 
-    async def show(self, hours: int, *, guarded: bool) -> Overview:
-        """Return it, with the mail of so many hours.
+    async def show(self, hours: int, step: int = 1, *, guarded: bool) -> Overview:
+        """Return it, with the mail of so many hours, by so many of them.
 
         guarded  there is a password, or a proxy says who comes
 
@@ -156,7 +153,7 @@ class Overviews:
         """
         now = self._clock.now()
         since = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
-        counts = await self._records.hours(since)
+        counts = await self._records.hours(since, step)
         verdicts: Counter[Verdict] = Counter()
         for each in counts:
             verdicts[each.verdict] += each.mails
@@ -164,7 +161,7 @@ class Overviews:
         newest = await self._records.lessons(Selection(), None, 1)
         last = newest[0] if newest else None
         accounts = await self._accounts.accounts()
-        lessons = await self._lessons()
+        lessons = tuple(await self._records.sources())
         mail = bool(counts) or bool(await self._records.scans(ScanFilter(), None, 1))
         lost = [one for one in accounts if one.state is AccountState.LOST]
         return Overview(
@@ -176,7 +173,7 @@ class Overviews:
             thresholds=thresholds(self._decision),
             lessons=lessons,
             last=last if last is None or self._site.shows_people() else nameless(last),
-            held=len(await self._held.held()),
+            held=await self._records.count_held(),
             measured=await measured(self._records),
             checks=tuple(await self._site.checks()),
             accounts=dict(Counter(one.state for one in accounts)),
@@ -193,15 +190,6 @@ class Overviews:
             StorageUnavailable: the database does not answer.
         """
         return await self._knowledge.totals()
-
-    async def _lessons(self) -> tuple[SourceCount, ...]:
-        counts: Counter[tuple[str, Label]] = Counter()
-        for each in await self._records.groups(Selection()):
-            counts[each.source, each.label] += each.lessons
-        return tuple(
-            SourceCount(source=source, label=label, lessons=number)
-            for (source, label), number in counts.most_common()
-        )
 
 
 def _learned(totals: Totals, decision: DecisionOptions) -> Learned:

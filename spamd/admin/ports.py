@@ -38,6 +38,12 @@ class ScanFilter:
     id: str | None = None
     queue_id: str | None = None
 
+    @property
+    def looks_through(self) -> bool:
+        """Whether scans are looked through for those that fit: no index leads to them."""
+        rare = (self.verdict, self.action, self.listener)
+        return any(rare) and self.id is None and self.queue_id is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -97,6 +103,15 @@ class HourCount:
     verdict: Verdict
     action: Action
     mails: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCount:
+    """Lessons of one source and label."""
+
+    source: str
+    label: Label
+    lessons: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +177,13 @@ class Records(Protocol):
         """Return scans, newest first, also when they stand before a place."""
         ...
 
+    async def horizon(self, chosen: ScanFilter, at: Place | None, scans: int) -> datetime | None:
+        """Return the time of the scan so many scans behind a place; None: there are fewer.
+
+        Scans of any kind within the times of `chosen` count.
+        """
+        ...
+
     async def count_scans(self, chosen: ScanFilter, most: int) -> int:
         """Return how many scans fit, at most so many."""
         ...
@@ -170,8 +192,11 @@ class Records(Protocol):
         """Return a scan by its id, or the last one of a message by its identity in hex."""
         ...
 
-    async def hours(self, since: datetime) -> Sequence[HourCount]:
-        """Return how many mails there were by the hour, from that time on."""
+    async def hours(self, since: datetime, step: int = 1) -> Sequence[HourCount]:
+        """Return how many mails there were by the hour, from that time on.
+
+        With a step of more hours those are summed, from midnight (UTC) on, over all listeners.
+        """
         ...
 
     async def lessons(
@@ -182,6 +207,14 @@ class Records(Protocol):
 
     async def lesson(self, digest: bytes) -> LessonRow | None:
         """Return the lesson in force about a message."""
+        ...
+
+    async def sources(self) -> Sequence[SourceCount]:
+        """Return all lessons, counted; most first."""
+        ...
+
+    async def count_held(self) -> int:
+        """Return how many lessons wait for a review."""
         ...
 
     async def groups(self, selection: Selection) -> Sequence[LessonGroup]:

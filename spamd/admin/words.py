@@ -22,7 +22,7 @@ from spamd.message.tokens.hashing import token_id
 from spamd.sample import Kind, Label, Sample
 
 LONGEST = 200
-LOOK_S = 0.2
+LOOK_S = 0.12
 PREFIXES = ("", "subject=", "hidden:")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-SCHEMA = "0012"
+SCHEMA = "0013"
 """The newest revision of the schema, as the migrations call it (a test compares). It stands here
 because looking at it must load nothing."""
 

@@ -139,6 +139,10 @@ lesson = Table(
     Column("scores", LargeBinary, nullable=False),
     CheckConstraint("label IN ('ham', 'spam')", name="label"),
     Index("ix_lesson_source", "source", "label", "probability_before"),
+    Index("ix_lesson_grouped", "source", "label", "actor", "time"),
+    Index("ix_lesson_source_time", "source", "time"),
+    Index("ix_lesson_actor", "actor", "time"),
+    Index("ix_lesson_sender_domain", "sender_domain", "time"),
 )
 """One row for each mail in force, in the order of learning."""
 

@@ -37,9 +37,9 @@ class SqlHeldLessons:
                 await connection.execute(delete(HELD).where(HELD.c.digest == digest))
                 await connection.execute(HELD.insert().values(_held_row(each)))
 
-    async def held(self) -> Sequence[Held]:
+    async def held(self, most: int | None = None) -> Sequence[Held]:
         async with self._database.reading() as connection:
-            rows = await connection.execute(select(HELD).order_by(HELD.c.number))
+            rows = await connection.execute(select(HELD).order_by(HELD.c.number).limit(most))
             return [
                 Held(
                     number=row.number,

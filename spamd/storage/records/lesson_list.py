@@ -1,16 +1,17 @@
 """Lessons by the time at which they were given, newest first, in parts; and counted in groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.admin.ports import LessonGroup, LessonRow, Place
+from spamd.admin.ports import LessonGroup, LessonRow, Place, SourceCount
 from spamd.sample import Label, Sample
 from spamd.storage.corpus.codec import decode_sample
 from spamd.storage.corpus.journal import conditions
-from spamd.storage.tables import lesson, sample
+from spamd.storage.tables import held, lesson, sample
 from spamd.storage.times import from_number
 from spamd.training.ports import Selection
 
@@ -31,7 +32,10 @@ async def listed(
     connection: AsyncConnection, selection: Selection, at: Place | None, limit: int
 ) -> Sequence[LessonRow]:
     """Return lessons, newest first."""
-    statement = select(*COLUMNS).where(*conditions(selection), *_beyond(at)).limit(limit)
+    wanted = conditions(replace(selection, label=None))
+    if selection.label is not None:  # half of all lessons: not worth an index, the times are
+        wanted.append(lesson.c.label + "" == selection.label.value)
+    statement = select(*COLUMNS).where(*wanted, *_beyond(at)).limit(limit)
     newer = at is not None and at.newer
     order = (lesson.c.time, lesson.c.id) if newer else (lesson.c.time.desc(), lesson.c.id.desc())
     rows = list((await connection.execute(statement.order_by(*order))).all())
@@ -44,9 +48,26 @@ async def one(connection: AsyncConnection, digest: bytes) -> LessonRow | None:
     return None if row is None else row_of(row)
 
 
+async def sources(connection: AsyncConnection) -> Sequence[SourceCount]:
+    """Return all lessons by source and label, most first: an index is enough for that."""
+    keys = (lesson.c.source, lesson.c.label)
+    statement = select(*keys, func.count().label("lessons")).group_by(*keys)
+    rows = (await connection.execute(statement)).all()
+    return [
+        SourceCount(source=row.source, label=Label(row.label), lessons=row.lessons)
+        for row in sorted(rows, key=lambda row: (-row.lessons, row.source, row.label))
+    ]
+
+
+async def count_held(connection: AsyncConnection) -> int:
+    """Return how many lessons wait for a review."""
+    found: int = (await connection.execute(select(func.count()).select_from(held))).scalar_one()
+    return found
+
+
 async def groups(connection: AsyncConnection, selection: Selection) -> Sequence[LessonGroup]:
     """Return the lessons that fit by label, source and person, most first."""
-    keys = (lesson.c.label, lesson.c.source, lesson.c.actor)
+    keys = (lesson.c.source, lesson.c.label, lesson.c.actor)
     statement = (
         select(
             *keys,

@@ -13,6 +13,7 @@ from spamd.admin.ports import (
     Place,
     ScanFilter,
     ScanRow,
+    SourceCount,
     Trial,
     WordLessons,
 )
@@ -36,6 +37,10 @@ class SqlRecords:
         async with self._database.reading() as connection:
             return await scan_list.listed(connection, chosen, at, limit)
 
+    async def horizon(self, chosen: ScanFilter, at: Place | None, scans: int) -> datetime | None:
+        async with self._database.reading() as connection:
+            return await scan_list.horizon(connection, chosen, at, scans)
+
     async def count_scans(self, chosen: ScanFilter, most: int) -> int:
         async with self._database.reading() as connection:
             return await scan_list.counted(connection, chosen, most)
@@ -44,9 +49,9 @@ class SqlRecords:
         async with self._database.reading() as connection:
             return await scan_list.one(connection, name)
 
-    async def hours(self, since: datetime) -> Sequence[HourCount]:
+    async def hours(self, since: datetime, step: int = 1) -> Sequence[HourCount]:
         async with self._database.reading() as connection:
-            return await scan_list.hours(connection, since)
+            return await scan_list.hours(connection, since, step)
 
     async def lessons(
         self, selection: Selection, at: Place | None, limit: int
@@ -57,6 +62,14 @@ class SqlRecords:
     async def lesson(self, digest: bytes) -> LessonRow | None:
         async with self._database.reading() as connection:
             return await lesson_list.one(connection, digest)
+
+    async def sources(self) -> Sequence[SourceCount]:
+        async with self._database.reading() as connection:
+            return await lesson_list.sources(connection)
+
+    async def count_held(self) -> int:
+        async with self._database.reading() as connection:
+            return await lesson_list.count_held(connection)
 
     async def groups(self, selection: Selection) -> Sequence[LessonGroup]:
         async with self._database.reading() as connection:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Row, and_, func, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.admin.ports import HourCount, Place, ScanFilter, ScanRow
@@ -31,6 +31,9 @@ COLUMNS = (
     scan.c.digest,
 )
 
+HOUR = 3_600_000_000
+"""In microseconds."""
+
 DIGEST_HEX = 32
 """Characters of an identity in hex, at least; our ids are shorter or hold other letters."""
 
@@ -45,6 +48,17 @@ async def listed(
     rows = list((await connection.execute(statement.order_by(*order))).all())
     labels = await _labels(connection, [row.digest for row in rows])
     return [_row(row, labels) for row in (reversed(rows) if newer else rows)]
+
+
+async def horizon(
+    connection: AsyncConnection, chosen: ScanFilter, at: Place | None, scans: int
+) -> datetime | None:
+    """Return the time of the scan so many scans behind a place."""
+    newer = at is not None and at.newer
+    order = (scan.c.time, scan.c.id) if newer else (scan.c.time.desc(), scan.c.id.desc())
+    within = select(scan.c.time).where(*_within(chosen), *_beyond(at)).order_by(*order)
+    time = (await connection.execute(within.offset(scans).limit(1))).scalar()
+    return None if time is None else from_number(time)
 
 
 async def counted(connection: AsyncConnection, chosen: ScanFilter, most: int) -> int:
@@ -68,17 +82,25 @@ async def one(connection: AsyncConnection, name: str) -> tuple[ScanRow, Features
     return _row(row, labels), decode_features(row.content)
 
 
-async def hours(connection: AsyncConnection, since: datetime) -> Sequence[HourCount]:
-    """Return how many mails there were by the hour."""
-    wanted = mail_hour.c.hour >= to_number(since)
-    rows = await connection.execute(select(mail_hour).where(wanted).order_by(mail_hour.c.hour))
+async def hours(connection: AsyncConnection, since: datetime, step: int) -> Sequence[HourCount]:
+    """Return how many mails there were by the hour, or by so many hours."""
+    counts = mail_hour.c
+    wanted = counts.hour >= to_number(since)
+    statement = select(mail_hour).where(wanted).order_by(counts.hour)
+    if step > 1:
+        begin = (counts.hour - counts.hour % (step * HOUR)).label("hour")
+        keys = (begin, counts.verdict, counts.action)
+        mails = func.sum(counts.mails).label("mails")
+        none = literal("").label("listener")
+        statement = select(*keys, none, mails).where(wanted).group_by(*keys).order_by(begin)
+    rows = await connection.execute(statement)
     return [
         HourCount(
             hour=from_number(row.hour),
             listener=row.listener,
             verdict=Verdict(row.verdict),
             action=Action(row.action),
-            mails=row.mails,
+            mails=int(row.mails),
         )
         for row in rows
     ]
@@ -100,15 +122,21 @@ def _conditions(chosen: ScanFilter) -> list[ColumnElement[bool]]:
         found.append(scan.c.action == chosen.action.value)
     if chosen.listener is not None:
         found.append(scan.c.listener == storable(chosen.listener))
-    if chosen.since is not None:
-        found.append(scan.c.time >= to_number(chosen.since))
-    if chosen.until is not None:
-        found.append(scan.c.time < to_number(chosen.until))
+    found += _within(chosen)
     if chosen.queue_id is not None:
         found.append(scan.c.queue_id == storable(chosen.queue_id))
     if chosen.id is not None:
         begin = storable(chosen.id)
         found.append(and_(scan.c.id >= begin, scan.c.id < f"{begin}\U0010ffff"))
+    return found
+
+
+def _within(chosen: ScanFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if chosen.since is not None:
+        found.append(scan.c.time >= to_number(chosen.since))
+    if chosen.until is not None:
+        found.append(scan.c.time < to_number(chosen.until))
     return found
 
 

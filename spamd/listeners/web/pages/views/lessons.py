@@ -14,7 +14,13 @@ from spamd.training.ports import Selection
 
 CONDITIONS = ("label", "source", "actor", "sender_domain", "since", "until")
 SOURCES = ("cli", "imap", "maildir", "address", "kept", "import", "http", "spamc", "page", "api")
+GROUPS = 50
+"""Shown of what a rollback would take back."""
+
 HELD = "held-"
+HELD_ROWS = 50
+"""Shown of those that are held; the others follow once these are reviewed."""
+
 SAID = ("released", "dropped", "taken_back")
 
 
@@ -48,7 +54,8 @@ class LessonsPage:
             "lessons",
             "lessons",
             found=found,
-            held=await here.lessons.held(words=words, people=people),
+            held=await here.lessons.held(HELD_ROWS, words=words, people=people),
+            held_in_all=await here.records.count_held(),
             people=people,
             sources=SOURCES,
             chosen=asked,
@@ -85,7 +92,9 @@ class LessonsPage:
         people = here.site.shows_people()
         found = await here.lessons.preview(fields.selection(given, people=people), people=people)
         chosen = fields.repeated(given, CONDITIONS)
-        return await self._frame.page(visitor, "rollback", "lessons", found=found, chosen=chosen)
+        return await self._frame.page(
+            visitor, "rollback", "lessons", found=found, chosen=chosen, most=GROUPS
+        )
 
     async def roll_back(
         self,

@@ -89,7 +89,7 @@ class OverviewPage:
         span = next((each for each in SPANS if each.name == asked), SPANS[0])
         here = self._frame.administration()
         guarded = self._frame.guard.takes_passwords or visitor.way is Way.PROXY
-        found = await here.overview.show(span.hours + span.step - 1, guarded=guarded)
+        found = await here.overview.show(span.hours + span.step - 1, span.step, guarded=guarded)
         people = here.site.shows_people()
         last = await here.lessons.journal(Selection(), None, LAST, people=people)
         slots = slots_of(found, span)
