@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spamd.bayes.evidence import ClassifierEvidence, Explanation
     from spamd.lists.senders import Standing
     from spamd.message.features import Features
+    from spamd.report import ScanReport
 
 COLOURS = {"spam": "red", "ham": "green", "unsure": "yellow"}
 
@@ -63,6 +64,25 @@ def as_json(
             "verdict": str(flip.verdict),
         },
     }
+
+
+def own_json(user: str, report: "ScanReport") -> dict[str, object]:
+    """Return what a mail is for a user, as the object that `explain --json` prints."""
+    return {
+        "user": user,
+        "verdict": str(report.verdict),
+        "probability": report.probability,
+        "action": str(report.action),
+        "reason": report.reason,
+    }
+
+
+def own_line(user: str, report: "ScanReport") -> str:
+    """Return what a mail is for a user, and why, in one line."""
+    return (
+        f"For {printable(user, limit=120)} it is {report.verdict}: {printable(report.reason)}."
+        " What the site makes of it:"
+    )
 
 
 def _sender_json(mail: "Features", standing: "Standing") -> dict[str, object]:

@@ -80,6 +80,10 @@ class UserLessons(Protocol):
         """Return those of these mails that a user has taught."""
         ...
 
+    async def lessons(self, user: str) -> Sequence[UserLesson]:
+        """Return all that a user has taught, in the order of the lessons."""
+        ...
+
     async def digests(self, user: str) -> Sequence[bytes]:
         """Return all mails that a user has taught, in the order of the lessons."""
         ...

@@ -113,6 +113,27 @@ class UserTrainer:
 
         return await again(attempt, self._options)
 
+    async def copy(self, user: str, to: str) -> int:
+        """Have somebody have taught what a user has, but for mails that they have taught.
+
+        Return how many lessons that were.
+
+        Raises:
+            StorageUnavailable: nothing was copied.
+        """
+
+        async def attempt() -> int:
+            async with self._unit_of_work() as work:
+                told = await work.users.lessons(user)
+                there = await work.users.listed(to, [each.digest for each in told])
+                fresh = [each for each in told if each.digest not in there]
+                if fresh:
+                    heard = await work.users.add(to, fresh)
+                    await take_back(work, work.users, heard, gone=(), replay=False)
+                return len(fresh)
+
+        return await again(attempt, self._options)
+
     async def forget_user(self, user: str, traces: Traces) -> Mapping[str, int]:
         """Forget all that is known of a user, in one transaction; return how much it was.
 

@@ -143,5 +143,30 @@ def test_lessons_of_a_user_are_given_and_taken_back_as_printed(home: Path, spamd
     ]
     assert [words[:2] for words in printed] == [
         ["spamd", "train"], ["spamd", "retrain"], ["spamd", "forget"], ["spamd", "scan"],
+        ["spamd", "explain"],
     ]  # fmt: skip
-    assert codes == [0, 0, 0, 2]
+    assert codes == [0, 0, 0, 2, 0]
+
+
+def test_explain_tells_what_a_mail_is_for_a_user_and_a_copied_user_has_it_too(
+    home: Path, spamd: Spamd
+) -> None:
+    anna, bob = "anna@example.org", "bob@example.org"
+    spamd("train", "spam", "spam/00.eml", "--user", anna, *ON)
+    spamd("user", "set", anna, "--tag-from", "0.8", *ON)
+    spamd("deny", "add", "shop.example", "--user", anna, *ON)
+    ran = spamd("explain", "spam/00.eml", "--user", anna, *ON)
+    assert ran.out.startswith("For anna@example.org it is "), ran.out
+    assert "own lessons on such mail: 1 spam, 0 ham" in ran.out.splitlines()[0]
+    assert spamd("explain", "spam/00.eml", "--json", *ON).json["own"] is None
+    own = spamd("explain", "spam/00.eml", "--json", "--user", bob, *ON).json["own"]
+    assert "own lessons" not in own["reason"]
+    ran = spamd("user", "copy", anna, bob, "--json", *ON)
+    assert ran.json["copied"] == {"lessons": 1, "list_entries": 1, "wishes": 1}
+    own = spamd("explain", "spam/00.eml", "--json", "--user", bob, *ON).json["own"]
+    assert own["user"] == bob
+    assert own["probability"] > 0.99
+    assert "own lessons on such mail: 1 spam, 0 ham" in own["reason"]
+    assert spamd("user", "copy", anna, bob, *ON).out == "copied: nothing\n"
+    assert spamd("user", "copy", anna, anna, *ON).code == 64
+    assert spamd("database", "verify", *ON).code == 0

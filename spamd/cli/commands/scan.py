@@ -1,7 +1,9 @@
 """`spamd scan`, `filter` and `explain`: what spamd thinks of mail, and why."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from spamd.report import ScanReport
     from spamd.scanning import Scanner
     from spamd.settings import Settings
+
+T = TypeVar("T")
 
 CLOCK = WallClock()
 
@@ -91,6 +95,10 @@ async def _person(here: Session, user: str) -> "Person":
         return SITE
     async with resources.open_store(here.settings) as store:
         return await resources.person(store, user)
+
+
+def _same(value: T) -> T:
+    return value
 
 
 def _scanner(
@@ -186,6 +194,7 @@ def explain(
     everything: Annotated[
         bool, typer.Option("--all", help="Also what each classifier says, and its words.")
     ] = False,
+    user: UserOption = "",
     as_json: JsonLinesOption = False,
 ) -> int:
     """Explain a verdict by its words, and say what would change it.
@@ -193,19 +202,25 @@ def explain(
     First in three sentences, then by the words that moved the verdict most.
 
     A message given by its X-Spam-Id is explained as it was scanned, for database.scans_days days
-    after the scan; the counts are those of now.
+    after the scan; the counts are those of now. With --user first what it is for that user, and
+    whose word that is, then what the site makes of it.
     """
     refuse_terminal(context, names)
-    return awaited(
-        _explain(
-            session(context), targets(names), clues=clues, everything=everything, as_json=as_json
-        )
-    )
+    shown = _Shown(clues=clues, everything=everything, as_json=as_json)
+    owner = owner_named(context, user)
+    return awaited(_explain(session(context), targets(names), owner, shown))
 
 
-async def _explain(
-    here: Session, wanted: Targets, *, clues: int, everything: bool, as_json: bool
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """How much an explanation shows, and how."""
+
+    clues: int
+    everything: bool
+    as_json: bool
+
+
+async def _explain(here: Session, wanted: Targets, user: str, shown: _Shown) -> int:
     from spamd.bayes.evidence import explain as explained
     from spamd.cli import explanation
     from spamd.cli.mail.extraction import extracted
@@ -214,6 +229,7 @@ async def _explain(
     done, failed = 0, 0
     async with resources.open_store(here.settings) as store:
         secret, senders = await store.secret(), await store.load_senders()
+        person = await resources.person(store, user) if user else None
         found = await remembered(store, wanted)
         found += extracted(files.read(wanted.paths), here.settings.reading)
         for one in found:
@@ -223,15 +239,25 @@ async def _explain(
                 continue
             name, mail = one
             standing = senders.of(mail.proof)
-            result = explained(await store.load_model(mail.sample.ids), mail.sample, clues)
+            model = await store.load_model(mail.sample.ids)
+            own = None
+            if person is not None:
+                scanner = resources.scanner(
+                    here.settings, partial(_same, model), secret, partial(_same, senders)
+                )
+                own = scanner.judge(mail, CLOCK.monotonic(), person)
+            result = explained(model, mail.sample, shown.clues)
             result = with_sender(result, standing, here.settings.decision)
-            if as_json:
+            if shown.as_json:
                 named_as = {"path": name, "id": named(mail, secret)}
-                json_line(named_as | explanation.as_json(result, mail, standing))
+                told = explanation.as_json(result, mail, standing)
+                json_line(named_as | told | {"own": own and explanation.own_json(user, own)})
             else:
                 if done:
                     line()
-                explanation.show(name, result, mail, standing, everything=everything)
+                if own is not None:
+                    line(explanation.own_line(user, own))
+                explanation.show(name, result, mail, standing, everything=shown.everything)
             done += 1
     if failed and not done:
         raise SpamdError("nothing could be explained")

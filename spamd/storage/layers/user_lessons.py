@@ -63,6 +63,16 @@ class SqlUserLessons:
                 )
         return found
 
+    async def lessons(self, user: str) -> Sequence[UserLesson]:
+        """Return all that a user has taught, in the order of the lessons."""
+        wanted = (
+            select(user_lesson, user_sample.c.sender_domain, user_sample.c.content)
+            .join(user_sample, user_sample.c.digest == LESSON.digest)
+            .where(LESSON.user == user)
+            .order_by(LESSON.id)
+        )
+        return [_lesson(row) for row in await self._connection.execute(wanted)]
+
     async def digests(self, user: str) -> Sequence[bytes]:
         """Return all mails that a user has taught, in the order of the lessons."""
         wanted = select(LESSON.digest).where(LESSON.user == user).order_by(LESSON.id)

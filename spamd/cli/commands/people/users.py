@@ -186,6 +186,30 @@ def show(context: typer.Context, user: OwnerArgument, *, as_json: JsonOption = F
 
 
 @app.command(cls=Plain)
+def copy(
+    context: typer.Context,
+    user: Annotated[str, typer.Argument(metavar="FROM", help="Whose.")],
+    to: Annotated[str, typer.Argument(metavar="TO", help="For whom.")],
+    *,
+    as_json: JsonOption = False,
+) -> int:
+    """Give a user the lessons, wishes and list entries of another, as when a name changes.
+
+    What TO has already stays. The addresses that people have written to are not copied: only
+    hashes of them are kept, which hold for one user.
+    """
+    here, source, target = session(context), owner_named(context, user), owner_named(context, to)
+    if source == target:
+        raise UsageProblem(f"{printable(user)} and {printable(to)} are one user", context)
+    done = awaited(_copied(here, source, target))
+    if as_json:
+        json_line({"from": source, "to": target, "copied": done})
+    else:
+        line(f"copied: {_shown(done)}")
+    return Exit.DONE
+
+
+@app.command(cls=Plain)
 def forget(
     context: typer.Context,
     user: OwnerArgument,
@@ -219,6 +243,25 @@ async def _counted(here: Session, user: str | None) -> "Mapping[str, Mapping[str
 
     async with resources.open_store(here.settings) as store, store.database.reading() as connection:
         return await counted(connection, user)
+
+
+async def _copied(here: Session, user: str, to: str) -> "Mapping[str, int]":
+    from dataclasses import replace
+
+    from spamd.bayes.wishes import NO_WISHES
+
+    async with resources.open_store(here.settings) as store:
+        lessons = await resources.user_trainer(store, here.settings).copy(user, to)
+        entries = [replace(each, owner=to, number=0) for each in await store.entries.all(user)]
+        wishes = await store.wishes.of(user)
+        wished = wishes != NO_WISHES and await store.wishes.of(to) == NO_WISHES
+        if wished:
+            await store.wishes.change(to, wishes)
+        return {
+            "lessons": lessons,
+            "list_entries": await store.entries.add_missing(entries),
+            "wishes": int(wished),
+        }
 
 
 async def _forgotten(here: Session, user: str) -> "Mapping[str, int]":
