@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, event, text
 
+from spamd.bayes.classifiers.logistic import GRAM_SLOTS
 from spamd.feedback.ports import Cursor, Sighting
-from spamd.storage.corpus import token_table
+from spamd.storage.corpus import corpus_tables, token_table
+from spamd.storage.corpus.corpus_version import CorpusVersion
 from spamd.storage.engine import Database
 from spamd.storage.mailboxes import SqlMailboxes
 from spamd.storage.times import from_number, to_number
@@ -94,3 +96,29 @@ async def test_f12_any_moment_of_any_zone_is_kept_as_the_moment_it_was(
     (lesson,) = lessons.values()
     assert lesson.time == moment.astimezone(UTC)
     assert from_number(to_number(moment)) == moment.astimezone(UTC)
+
+
+async def test_who_waited_for_the_corpus_sees_what_was_written_meanwhile(
+    database: Database,
+) -> None:
+    """Else the step of the lesson that wrote the gram table whole was lost."""
+    if database.is_sqlite:
+        pytest.skip("SQLite has one writer at a time, and he sees all that is there")
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+    async def second() -> CorpusVersion:
+        async with database.writing() as connection:
+            return await corpus_tables.version(connection, lock=True)
+
+    async with database.writing() as connection:
+        before = await corpus_tables.version(connection, lock=True)
+        other = asyncio.create_task(second())
+        while not (await connection.execute(text(waiting))).scalar_one():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        table = np.zeros(GRAM_SLOTS, dtype=np.int32)
+        await corpus_tables.write_grams(connection, table, before.revision + 1)
+        await connection.execute(text("UPDATE corpus SET revision = revision + 1"))
+        await connection.commit()
+    after = await other
+
+    assert after.grams_revision == after.revision == before.revision + 1

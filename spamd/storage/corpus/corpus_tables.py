@@ -32,11 +32,13 @@ async def version(connection: AsyncConnection, *, lock: bool) -> CorpusVersion:
     Raises:
         ConfigError: the database was never set up.
     """
+    if lock:
+        # Apart: who has waited for the row sees it as it is now, but what the same statement reads
+        # of other tables as it was before. The revision of the grams would be too old.
+        await connection.execute(select(tables.corpus.c.id).with_for_update())
     written = select(tables.grams.c.revision).scalar_subquery()
     statement = select(tables.corpus, written.label("grams_revision"))
-    row = (
-        await connection.execute(statement.with_for_update(of=tables.corpus) if lock else statement)
-    ).first()
+    row = (await connection.execute(statement)).first()
     if row is None:
         raise ConfigError(
             "database.url: the database is empty, or a copy to it was not finished; run: spamd"
