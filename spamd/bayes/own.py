@@ -15,7 +15,8 @@ the address of somebody else: so without proof of the sender, the same origin sp
 where the mails are alike too; it always speaks for spam. Once a user has changed their mind about
 an origin more than once, it is what the mails hold that counts. Of other mail nothing is said, and
 the site's verdict holds. All of it is a function of the user's own lessons alone, whatever the
-site has learned meanwhile; so taking one back leaves no trace. The numbers are those of E-038.
+site has learned meanwhile; so taking one back leaves no trace. The numbers are those of E-038
+and E-041.
 """
 
 from collections.abc import Sequence
@@ -38,10 +39,10 @@ SUREST = 8.0
 FADING = 0.5
 """What a lesson counts against the next newer one."""
 
-SAME_ORIGIN = 0.6
+SAME_ORIGIN = 0.86
 """As how alike mails of one origin count, at least."""
 
-MUCH_ALIKE = 0.55
+MUCH_ALIKE = 0.85
 """From here on mails are of one kind wherever they come from."""
 
 UNPROVEN_ALIKE = 0.25

@@ -80,13 +80,13 @@ def test_without_proof_an_origin_speaks_for_ham_only_where_the_mails_are_alike()
 
 
 def test_mail_that_is_much_alike_is_of_one_kind_wherever_it_comes_from() -> None:
-    assert odds(lessons(SPAM, alike=22), OTHER) == SUREST
-    assert word(lessons(SPAM, alike=21), OTHER) is None
+    assert odds(lessons(SPAM, alike=34), OTHER) == SUREST
+    assert word(lessons(SPAM, alike=33), OTHER) is None
 
 
 def test_who_changes_their_mind_twice_means_what_the_mails_hold() -> None:
     assert word(lessons(HAM, SPAM, HAM), proven=True) is None
-    alike = lessons(HAM, SPAM, HAM, alike=30)
+    alike = lessons(HAM, SPAM, HAM, alike=36)
     assert odds(alike) < 0
 
 
