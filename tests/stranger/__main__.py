@@ -79,7 +79,7 @@ def stranger(release: str) -> None:
             began = time.monotonic()
             system.typed(typed)
             print(f"{time.monotonic() - began:7.1f} s  {name}", flush=True)
-        later = (*server(release), *SHELLS, Step(LOOK, LOOKED))
+        later = (*server(release), Step(LOOK, LOOKED), *SHELLS)
         report = Report(system, (*TUTORIAL, *later))
         typed = "\n".join(
             [
