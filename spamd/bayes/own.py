@@ -12,11 +12,13 @@ C    8: the surest that a few words of a person make it      γ   ½: the last w
 
 Such mail is mail of the same origin, and mail that is much alike. Anybody can write a List-Id, or
 the address of somebody else: so without proof of the sender, the same origin speaks for ham only
-where the mails are alike too; it always speaks for spam. Once a user has changed their mind about
-an origin more than once, it is what the mails hold that counts. Of other mail nothing is said, and
+where the mails are alike too; it always speaks for spam. The first lesson that contradicts those
+before, such as spam on a list, speaks only of mail that is alike; the second of the whole origin.
+Once a user has changed their mind about an origin more than once, it is what the mails hold that
+counts. Of other mail nothing is said, and
 the site's verdict holds. All of it is a function of the user's own lessons alone, whatever the
-site has learned meanwhile; so taking one back leaves no trace. The numbers are those of E-038
-and E-041.
+site has learned meanwhile; so taking one back leaves no trace. The numbers are those of E-038,
+E-041 and E-042.
 """
 
 from collections.abc import Sequence
@@ -47,6 +49,9 @@ MUCH_ALIKE = 0.85
 
 UNPROVEN_ALIKE = 0.25
 """So alike must mails be for an origin without proof to speak for ham."""
+
+AGAINST_ALIKE = 0.5
+"""So alike must mail be for one lesson against those before on its origin to count."""
 
 CHANGES_OF_MIND = 1
 """So often a user may change their mind about an origin."""
@@ -136,10 +141,13 @@ class Layer:
     def word_on(self, mail: Trait) -> OwnWord | None:
         """Return what the lessons say of a mail, None when nothing."""
         alike = self._alike(mail.sketch)
-        same = (self._origins == mail.origin) & (mail.origin != 0)
-        if np.count_nonzero(np.diff(self._signs[same])) <= CHANGES_OF_MIND:
-            believed = (self._signs > 0) | (alike >= UNPROVEN_ALIKE) | mail.proven
-            alike = np.where(same & believed, np.maximum(alike, SAME_ORIGIN), alike)
+        same = np.flatnonzero((self._origins == mail.origin) & (mail.origin != 0))
+        signs = self._signs[same]
+        if np.count_nonzero(np.diff(signs)) <= CHANGES_OF_MIND:
+            believed = (signs > 0) | (alike[same] >= UNPROVEN_ALIKE) | mail.proven
+            if len(signs) > 1 and signs[0] != signs[1]:
+                believed[0] &= alike[same[0]] >= AGAINST_ALIKE
+            alike[same[believed]] = np.maximum(alike[same[believed]], SAME_ORIGIN)
         near = np.flatnonzero(alike >= MUCH_ALIKE)  # the newest first
         if not len(near):
             return None

@@ -34,6 +34,11 @@ CONTRADICTED = {Label.SPAM: Verdict.HAM, Label.HAM: Verdict.SPAM}
 """The verdict that a label says was wrong; unsure contradicts nothing."""
 
 
+OF_FOLDERS = frozenset({"imap", "maildir", KEPT})
+"""Sources of lessons after which old ones are learned again: what people did with their mail. Who
+teaches one mail by page, API or program is shown what it does, and takes back exactly that."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A mail that somebody taught; `known` is what we knew of it before, None for nothing."""
@@ -82,7 +87,7 @@ class Teacher:
         """
         async with self._turn:
             summary = await self._teach(candidates, source, actor, given)
-            if summary.learned.total():
+            if source in OF_FOLDERS and summary.learned.total():
                 with suppress(StorageUnavailable):  # what they said is learned all the same
                     await self._trainer.refresh()
             return summary

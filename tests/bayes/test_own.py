@@ -84,6 +84,13 @@ def test_mail_that_is_much_alike_is_of_one_kind_wherever_it_comes_from() -> None
     assert word(lessons(SPAM, alike=33), OTHER) is None
 
 
+def test_the_first_lesson_against_those_before_speaks_only_of_mail_that_is_alike() -> None:
+    assert odds(lessons(HAM, HAM, SPAM), proven=True) == -SUREST
+    assert odds(lessons(SPAM, SPAM, HAM), proven=True) == SUREST
+    assert odds(lessons(HAM, HAM, SPAM, alike=20), proven=True) > 0
+    assert odds(lessons(HAM, HAM, SPAM, SPAM), proven=True) > 0
+
+
 def test_who_changes_their_mind_twice_means_what_the_mails_hold() -> None:
     assert word(lessons(HAM, SPAM, HAM), proven=True) is None
     alike = lessons(HAM, SPAM, HAM, alike=36)

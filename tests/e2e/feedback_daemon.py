@@ -22,6 +22,7 @@ class Daemon(Server):
 
     settings   lines of TOML after ours; may open sections of their own
     accounts   the value of feedback.accounts; None: alice of the Dovecot
+    listen     the setting that names where mail is taken
     """
 
     name = "spamd"
@@ -29,9 +30,15 @@ class Daemon(Server):
     stop_s = 30
 
     def __init__(
-        self, dovecot: Dovecot, *, accounts: str | None = None, settings: str = ""
+        self,
+        dovecot: Dovecot,
+        *,
+        accounts: str | None = None,
+        settings: str = "",
+        listen: str = "relay.listen",
     ) -> None:
         super().__init__()
+        self._listen = listen
         self.dovecot = dovecot
         self._settings = settings
         self._accounts = accounts or (
@@ -50,7 +57,7 @@ class Daemon(Server):
     def configure(self) -> None:
         self.config.write_text(
             f"""
-relay.listen = "127.0.0.1:{self.port}"
+{self._listen} = "127.0.0.1:{self.port}"
 next_hop.url = "lmtp://127.0.0.1:{self.dovecot.lmtp_port}"
 database.url = "sqlite:///{self.database}"
 decision.minimum_spam = 5

@@ -89,10 +89,11 @@ def mails_of(server: Dovecot) -> int:
     return found
 
 
+@pytest.mark.parametrize("listen", ["relay.listen", "relay.listen_lmtp"])
 def test_a_healthy_loop_is_walked_to_its_end_and_left_as_it_was(
-    daemon: Callable[..., Daemon],
+    listen: str, daemon: Callable[..., Daemon]
 ) -> None:
-    running = daemon()
+    running = daemon(listen=listen)
     wait_until(lambda: running.events("account.opened"), what="the account is watched")
     result = examined(running)
     assert [finding["step"] for finding in result.findings] == [

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from spamd.admin.teaching import Source
 from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
 from spamd.feedback.options import FeedbackOptions
@@ -31,11 +32,13 @@ class Bench:
         self.observer = FakeObserver()
         self.teacher = Teacher(self.journal, self.held, self.clock, options, self.observer)
 
-    async def teach(self, *candidates: Candidate, actor: str = "alice") -> RunSummary:
+    async def teach(
+        self, *candidates: Candidate, actor: str = "alice", source: str = "imap"
+    ) -> RunSummary:
         for one in candidates:
             if one.known is not None:
                 self.journal.ids[one.known.digest.hex()] = one.known
-        return await self.teacher.teach(candidates, "imap", actor)
+        return await self.teacher.teach(candidates, source, actor)
 
 
 def candidate(
@@ -197,6 +200,15 @@ async def test_after_what_people_say_some_old_lessons_are_learned_again() -> Non
     assert bench.journal.refreshed == [2]
     await bench.teach(candidate("one", Label.SPAM, before=Label.SPAM))  # known already
     assert bench.journal.refreshed == [2]
+
+
+@pytest.mark.parametrize("source", [*Source, "http", "spamc", "address"])
+async def test_one_lesson_by_page_or_program_changes_nothing_but_what_it_taught(
+    source: str,
+) -> None:
+    bench = Bench()
+    await bench.teach(candidate("one", Label.SPAM), source=source)
+    assert bench.journal.refreshed == []
 
 
 async def test_what_people_say_is_learned_though_nothing_old_is_learned_again() -> None:

@@ -108,7 +108,7 @@ async def _examine(
             async for finding in Doctor(setup, instruments, mailboxes, watched=watched).examine():
                 tell(finding)
     except ConfigError as error:
-        cure = "" if str(error).startswith("feedback.") else DATABASE_CURE
+        cure = DATABASE_CURE if str(error).startswith("database.") else ""
         tell(Finding(step="settings", state=State.BROKEN, seen=str(error), cure=cure))
     except TemporaryError as error:
         tell(Finding(step="database", state=State.BROKEN, seen=str(error), cure=DATABASE_CURE))
@@ -228,11 +228,13 @@ def _setup(
     from spamd.feedback.doctor.message import Setup
 
     settings = here.settings
-    listener = next(
-        (each for each in settings.relay.listeners if not each.path and not each.lmtp), None
-    )
-    if listener is None:
-        raise ConfigError("relay.listen has no address for SMTP, so no test mail can be sent")
+    open_to_us = [each for each in settings.relay.listeners if not each.path and not each.tls]
+    if not open_to_us:
+        raise ConfigError(
+            "neither relay.listen nor relay.listen_lmtp has an address of TCP, so no test mail can"
+            " be sent"
+        )
+    listener = min(open_to_us, key=lambda each: each.lmtp)
     accounts = settings.feedback.accounts
     user = somebody(accounts[0]) if accounts else "postmaster"
     address = recipient or (user if "@" in user else f"{user or 'postmaster'}@localhost")
@@ -245,6 +247,7 @@ def _setup(
         sender=sender or address,
         mark=f"doctor{token_hex(6)}",
         wait_s=wait_s,
+        lmtp=listener.lmtp,
     )
 
 

@@ -10,7 +10,7 @@ from email.utils import format_datetime
 class Setup:
     """What is examined.
 
-    host, port   where the daemon takes mail
+    host, port   where the daemon takes mail; lmtp: by that protocol
     next_hop     as the settings say it, for people
     database     likewise
     recipient    whom the test mail goes to; sender: and whom it comes from
@@ -26,6 +26,7 @@ class Setup:
     sender: str
     mark: str
     wait_s: float = 15.0
+    lmtp: bool = False
 
 
 def send(setup: Setup, now: datetime) -> str:
@@ -42,7 +43,8 @@ def send(setup: Setup, now: datetime) -> str:
         "Subject: test mail of spamd doctor\r\n\r\n"
         f"This mail is removed in a moment. {words}\r\n"
     ).encode()
-    with smtplib.SMTP(setup.host, setup.port, timeout=setup.wait_s) as session:
+    client = smtplib.LMTP if setup.lmtp else smtplib.SMTP
+    with client(setup.host, setup.port, timeout=setup.wait_s) as session:
         code, text = session.ehlo()
         if code >= 400:
             raise smtplib.SMTPHeloError(code, text)
