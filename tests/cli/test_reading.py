@@ -45,7 +45,8 @@ READING = {
 WRITING = {
     "train", "retrain", "forget", "feedback once", "feedback watch", "lessons release",
     "lessons drop", "allow add", "allow remove", "deny add", "deny remove", "user set",
-    "user unset", "user forget", "database upgrade", "database import", "database reset", "serve",
+    "user unset", "user forget", "user copy", "database upgrade", "database import",
+    "database reset", "serve",
 }  # fmt: skip
 
 ELSEWHERE = {

@@ -193,10 +193,10 @@ def copy(
     *,
     as_json: JsonOption = False,
 ) -> int:
-    """Give a user the lessons, wishes and list entries of another, as when a name changes.
+    """Copy lessons, wishes and list entries to another name.
 
-    What TO has already stays. The addresses that people have written to are not copied: only
-    hashes of them are kept, which hold for one user.
+    As when a name changes. What TO has already stays. The addresses that people have written to
+    are not copied: only hashes of them are kept, which hold for one user.
     """
     here, source, target = session(context), owner_named(context, user), owner_named(context, to)
     if source == target:
