@@ -281,11 +281,11 @@ async def test_a_lease_belongs_to_one_until_it_runs_out(
     clock.advance(seconds=1)
     assert await leases.holder("feedback") is None
     assert await leases.acquire("feedback", "worker 2", 10)
-    await leases.release("feedback", "worker 1")
+    await leases.release(["feedback"], "worker 1")
     holder = await leases.holder("feedback")
     assert holder is not None
     assert holder.holder == "worker 2"
-    await leases.release("feedback", "worker 2")
+    await leases.release(["feedback"], "worker 2")
     assert await leases.holder("feedback") is None
 
 
