@@ -16,6 +16,7 @@ from tests.cli.conftest import made_up
 from tests.scale.site import Client, Member, lesson, site, teach_from_all
 from tests.servers.postgresql import Postgresql
 from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts
+from tests.waiting import wait_until
 
 LESSONS = 60
 
@@ -34,8 +35,12 @@ def test_a_lesson_given_to_one_changes_the_verdicts_of_all_within_2_s(three: Sit
     for number in range(3):
         assert clients[0].post("/learnham", made_up("ham", number))["success"]
     asked = made_up("spam", 99)
-    before = [client.post("/checkv2", asked)["score"] for client in clients]
 
+    def scores() -> list[float]:
+        return [client.post("/checkv2", asked)["score"] for client in clients]
+
+    wait_until(lambda: len(set(scores())) == 1, what="all have heard of the first lessons")
+    before = scores()
     assert clients[0].post("/learnspam", made_up("spam", 1))["success"]
     told = time.monotonic()
     waited = []
@@ -45,7 +50,7 @@ def test_a_lesson_given_to_one_changes_the_verdicts_of_all_within_2_s(three: Sit
         waited.append(time.monotonic() - told)
 
     assert max(waited) < 2
-    assert len({client.post("/checkv2", asked)["score"] for client in clients}) == 1
+    assert len(set(scores())) == 1
     for client, member in zip(clients, members, strict=True):
         client.close()
         assert member.metrics()["spamd_corpus_behind_seconds"] < 2
