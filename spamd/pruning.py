@@ -1,6 +1,6 @@
 """Deletes old rare tokens once a day, in a process of its own, so that no mail waits for it.
 
-The process is started as `python -m spamd.pruning`: options on standard input, what was done on
+The process is started as `python -P -m spamd.pruning`: options on standard input, what was done on
 standard output, both pickled, which is safe between a process and the child it has made. It is
 killed when the daemon ends; what it has done by then is whole (`prune_tokens`).
 """
@@ -50,13 +50,13 @@ async def prune_daily(store: Store, options: DatabaseOptions, observer: Observer
 
 
 async def prune_apart(database: DatabaseOptions, options: PruneOptions) -> Pruned:
-    """Let go of old rare words, in a process of its own.
+    """Delete old rare tokens in a process of its own.
 
     Raises:
         StorageUnavailable: the database does not answer, or the process was killed.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "spamd.pruning", stdin=PIPE, stdout=PIPE
+        sys.executable, "-P", "-m", "spamd.pruning", stdin=PIPE, stdout=PIPE
     )
     try:
         said, _ = await process.communicate(pickle.dumps((database, options)))

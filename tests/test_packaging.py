@@ -306,3 +306,11 @@ def test_the_settings_of_the_image_are_valid() -> None:
 )
 def test_the_scripts_have_no_objection_of_the_linter(script: str) -> None:
     assert run(BIN / "shellcheck", CHECKOUT / ".ci" / script) == ""
+
+
+def test_no_process_of_ours_imports_from_the_folder_that_it_is_started_in() -> None:
+    found = []
+    for path in sorted((CHECKOUT / "spamd").rglob("*.py")):
+        found += re.findall(r'sys\.executable,\s*((?:"[^"]*",?\s*)+)', path.read_text())
+    assert len(found) >= 5
+    assert [each for each in found if not each.startswith('"-P"')] == []

@@ -123,8 +123,9 @@ class Evaluations:
 
 async def _in_a_process(packed: bytes) -> str:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "spamd.evaluation.journal", stdin=PIPE, stdout=PIPE, stderr=DEVNULL
-    )
+        sys.executable, "-P", "-m", "spamd.evaluation.journal",
+        stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
+    )  # fmt: skip
     try:
         async with asyncio.timeout(MOST.total_seconds()):
             output, _ = await process.communicate(packed)
