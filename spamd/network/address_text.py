@@ -3,6 +3,13 @@
 Apart from `addresses`, since `spamd filter` loads no dataclasses.
 """
 
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "*": "127.0.0.1"}  # noqa: S104 - where one listens, not we
+
+
+def reached_at(host: str) -> str:
+    """Return where a client on this machine reaches who listens at a host."""
+    return _LOOPBACK.get(host, host)
+
 
 def split_address(text: str, *, key: str, unix: bool = True) -> tuple[str, str, int]:
     """Return (path, host, port): of a UNIX socket its path, else host and port.

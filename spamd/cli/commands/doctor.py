@@ -15,6 +15,7 @@ from spamd.cli.open_relay import PROBE_TIMEOUT_S, relaying_in_words
 from spamd.cli.output import QuietObserver, json_line, line
 from spamd.cli.session import Session, awaited, session
 from spamd.errors import ConfigError, TemporaryError
+from spamd.network.address_text import reached_at
 from spamd.wording import printable
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ def _setup(
     user = somebody(accounts[0]) if accounts else "postmaster"
     address = recipient or (user if "@" in user else f"{user or 'postmaster'}@localhost")
     return Setup(
-        host=listener.host if listener.host not in {"0.0.0.0", "::"} else "127.0.0.1",  # noqa: S104 - compared, not bound
+        host=reached_at(listener.host),
         port=listener.port,
         next_hop=settings.next_hop.url,
         database=store.database.shown,

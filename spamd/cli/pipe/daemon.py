@@ -11,7 +11,7 @@ import time
 
 from spamd.cli.pipe.faults import UnjudgedError
 from spamd.cli.pipe.system import connected, socket
-from spamd.network.address_text import split_address
+from spamd.network.address_text import reached_at, split_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ AGAIN_S = 0.02
 
 TRY_LATER = (75, 79)
 """EX_TEMPFAIL and time-out: the daemon is there, and says that it has no verdict now."""
-
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "*": "127.0.0.1"}  # noqa: S104 - where one listens, not we
 
 
 class NoAnswerError(Exception):
@@ -74,7 +72,7 @@ def _connected(addresses: "Sequence[str]", deadline: float) -> "socket.socket":
             path, host, port = split_address(address, key="spamc.listen")
             if path:
                 return _connected_unix(path, deadline)
-            return connected(EVERYWHERE.get(host, host), port, _left_s(deadline))
+            return connected(reached_at(host), port, _left_s(deadline))
         except (OSError, ValueError) as error:
             fault = error
     raise NoAnswerError("no daemon listens at spamc.listen") from fault

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 from spamd.admin.roles import Role
+from spamd.network.address_text import reached_at
 from spamd.network.addresses import Listener, parse_listeners, parse_mode
 
 _FIELD = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.1: a token
@@ -77,8 +78,8 @@ class WebOptions:
         """Return where a browser at this machine finds the page; empty: at UNIX sockets only."""
         for listener in self.listeners:
             if not listener.path:
-                host = listener.host.replace("0.0.0.0", "localhost")  # noqa: S104 - not bound here
-                host = "localhost" if host in ("", "::") else host
+                everywhere = reached_at(listener.host) != listener.host
+                host = "localhost" if everywhere else listener.host
                 host = f"[{host}]" if ":" in host else host
                 return f"http://{host}:{listener.port}/"
         return ""

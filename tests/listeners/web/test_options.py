@@ -11,6 +11,8 @@ from spamd.listeners.web.options import WebOptions
         (("127.0.0.1:11333",), "http://127.0.0.1:11333/"),
         (("unix:/run/web", "[::1]:80"), "http://[::1]:80/"),
         (("0.0.0.0:8080",), "http://localhost:8080/"),
+        (("[::]:8080",), "http://localhost:8080/"),
+        (("10.0.0.0:8080",), "http://10.0.0.0:8080/"),
         (("unix:/run/web",), ""),
         ((), ""),
     ],
