@@ -25,7 +25,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -91,8 +91,11 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
         ConfigError: the start is impossible; the text begins with the key.
     """
     raise_file_limit()
+    said = {"settings": read_from}
+    if page := settings.web.page:
+        said["page"] = page
     if FROM_SUPERVISOR in os.environ:
-        return run_as_worker(partial(_rebuilt, settings, read_again), read_from, settings.web.page)
+        return run_as_worker(partial(_rebuilt, settings, read_again), said)
     workers = settings.relay.workers or len(os.sched_getaffinity(0))
     if not settings.listeners:
         raise ConfigError(f"relay.listen: {NO_LISTENER}")
@@ -100,7 +103,7 @@ def serve(settings: Settings, read_from: str, read_again: Callable[[], Settings]
     if workers == 1:
         alone = Place(worker=0, board=Board(), region=0)
         build = partial(_built, settings, read_again, columns[0], alone)
-        return _run(_work(build, None, read_from, settings.web.page))
+        return _run(_work(build, None, said))
     _upgrade(settings)
     return _run(_supervisor(settings, columns).run())
 
@@ -175,17 +178,19 @@ def _built(
 
 def run_as_worker(
     build_worker: Callable[[Sequence[socket.socket], Place], Application],
-    read_from: str,
-    page: str = "",
+    said: Mapping[str, str],
 ) -> int:
-    """Run what a supervisor started us for, on the sockets it passed to us."""
+    """Run what a supervisor started us for, on the sockets it passed to us.
+
+    `said`: what the log tells of the worker's start.
+    """
     worker, memory, region, line, *descriptors = (
         int(number) for number in os.environ.pop(FROM_SUPERVISOR).split(",")
     )
     sockets = [socket.socket(fileno=number) for number in descriptors]
     place = Place(worker=worker, board=Board(memory), region=region)
     build = partial(build_worker, sockets, place)
-    return _run(_work(build, socket.socket(fileno=line), read_from, page))
+    return _run(_work(build, socket.socket(fileno=line), said))
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
@@ -201,12 +206,9 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def _work(
-    build: Callable[[], Application], line: socket.socket | None, read_from: str, page: str
+    build: Callable[[], Application], line: socket.socket | None, said: Mapping[str, str]
 ) -> int:
     """Run one worker; `line` leads to its supervisor, if it has one."""
-    details: dict[str, str | float] = {"process": os.getpid(), "settings": read_from}
-    if page:
-        details["page"] = page
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     application = build()
@@ -217,7 +219,7 @@ async def _work(
     watchdog = Watchdog(loop) if alone else None
     try:
         async with application.running():
-            application.observer.happened("worker.started", **details)
+            application.observer.happened("worker.started", process=os.getpid(), **said)
             if line is None:
                 notify(ready(1))
             else:

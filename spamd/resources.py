@@ -198,9 +198,16 @@ def extract(settings: "Settings") -> "Extract":
 
 
 def trainer(
-    store: "Store", settings: "Settings", observer: "TrainingObserver | None" = None
+    store: "Store",
+    settings: "Settings",
+    observer: "TrainingObserver | None" = None,
+    users: "UserOf | None" = None,
 ) -> "Trainer":
-    """Return what teaches for the site, and forgets for all; an observer is told of each lesson."""
+    """Return what teaches and forgets for all; an observer is told of each lesson.
+
+    It teaches for the users behind the actors of lessons, where `users` tells who they are; else
+    for the site.
+    """
     from spamd.training.personal import PersonalTrainer
 
     return PersonalTrainer(
@@ -208,6 +215,7 @@ def trainer(
         clock=WallClock(),
         options=settings.training,
         observer=observer,
+        user_of=users,
     )
 
 
@@ -217,21 +225,6 @@ def user_trainer(store: "Store", settings: "Settings") -> "UserTrainer":
 
     return UserTrainer(
         unit_of_work=store.user_unit_of_work, clock=WallClock(), options=settings.training
-    )
-
-
-def personal_trainer(
-    store: "Store", settings: "Settings", observer: "TrainingObserver", users: "UserOf"
-) -> "Trainer":
-    """Return what teaches for the users behind the actors of lessons."""
-    from spamd.training.personal import PersonalTrainer
-
-    return PersonalTrainer(
-        unit_of_work=store.user_unit_of_work,
-        clock=WallClock(),
-        options=settings.training,
-        observer=observer,
-        user_of=users,
     )
 
 
@@ -256,11 +249,7 @@ def teacher(
     """
     from spamd.feedback.teacher import Teacher
 
-    trains = (
-        personal_trainer(store, settings, observer, users)
-        if users
-        else trainer(store, settings, observer)
-    )
+    trains = trainer(store, settings, observer, users)
     return Teacher(trains, store.held, WallClock(), settings.feedback, observer)
 
 

@@ -57,7 +57,9 @@ def application(url: str, sockets: Sequence[socket]) -> SmallApplication:
 def main(arguments: Sequence[str]) -> int:
     if "--broken" in arguments:
         return EXIT_CONFIG
-    return run_as_worker(lambda sockets, _: application(arguments[0], sockets), "none")
+    return run_as_worker(
+        lambda sockets, _: application(arguments[0], sockets), {"settings": "none"}
+    )
 
 
 if __name__ == "__main__":

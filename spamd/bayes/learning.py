@@ -15,7 +15,7 @@ third of the time. Only the two logistic classifiers weigh at once, as each step
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,14 @@ class Effect:
     probability_after: float
     step: int
     gram_step: int
+
+    def told_as(self, first: "Effect") -> "Effect":
+        """Return it with the probabilities that people saw when the lesson was given."""
+        return replace(
+            self,
+            probability_before=first.probability_before,
+            probability_after=first.probability_after,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

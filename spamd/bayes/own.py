@@ -15,10 +15,9 @@ the address of somebody else: so without proof of the sender, the same origin sp
 where the mails are alike too; it always speaks for spam. The first lesson that contradicts those
 before, such as spam on a list, speaks only of mail that is alike; the second of the whole origin.
 Once a user has changed their mind about an origin more than once, it is what the mails hold that
-counts. Of other mail nothing is said, and
-the site's verdict holds. All of it is a function of the user's own lessons alone, whatever the
-site has learned meanwhile; so taking one back leaves no trace. The numbers are those of E-038,
-E-041 and E-042.
+counts. Of other mail nothing is said, and the site's verdict holds. All of it is a function of the
+user's own lessons alone, whatever the site has learned meanwhile; so taking one back leaves no
+trace. The numbers are those of E-038, E-041 and E-042.
 """
 
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ from spamd.bayes.learning import Effect, Given, learn, unlearn
 from spamd.bayes.model import Model
 from spamd.sample import Label
 from spamd.training.ports import KEPT, Lesson, LessonSummary, Selection
-from spamd.training.user_ports import AGREED, Agreed, UserLesson, UserLessons, UserUnitOfWork
+from spamd.training.user_ports import AGREED, Agreed, UserLesson, UserUnitOfWork
 
 MOST_REPLAYED = 10_000
 """Lessons of the site that are learned anew at most: about a minute."""
@@ -41,16 +41,13 @@ class Change:
 
 
 async def change_of(
-    work: UserUnitOfWork,
-    lessons: UserLessons,
-    heard: Collection[bytes],
-    gone: Collection[bytes] = (),
+    work: UserUnitOfWork, heard: Collection[bytes], gone: Collection[bytes] = ()
 ) -> Change:
     """Return what the site must learn and take back so that it says what users agree on.
 
     gone   mails of which it forgets what it was taught, by whomever
     """
-    agreed = await lessons.agreed({*heard, *gone})
+    agreed = await work.users.agreed({*heard, *gone})
     there = {each.digest: each for each in await work.listed(Selection(digests=tuple(agreed)))}
     learn_these: dict[bytes, Label] = {}
     take_back_these: list[bytes] = []
@@ -62,7 +59,7 @@ async def change_of(
             take_back_these.append(digest)
         if wanted.label is not None:
             learn_these[digest] = wanted.label
-    held = await lessons.taught(list(learn_these))
+    held = await work.users.taught(list(learn_these))
     back = await work.lessons(take_back_these)
     return Change(
         learned=[
@@ -82,18 +79,17 @@ def learned(model: Model, lessons: Sequence[Lesson], *, proof: bool = True) -> l
 
 async def take_back(
     work: UserUnitOfWork,
-    lessons: UserLessons,
     heard: Collection[bytes],
     *,
-    gone: Collection[bytes],
-    replay: bool,
+    gone: Collection[bytes] = (),
+    replay: bool = False,
 ) -> None:
     """Bring the site to what users agree on without what was removed, and commit.
 
     gone     mails of which the site forgets what it was taught, by whomever
     replay   lessons given later are learned anew, as if those taken back had never been given
     """
-    change = await change_of(work, lessons, heard, gone)
+    change = await change_of(work, heard, gone)
     if not (change.learned or change.taken_back):
         await work.keep()
         return
@@ -105,7 +101,7 @@ async def take_back(
         unlearn(model, lesson.sample, lesson.label, lesson.effect, lesson.digest)
     told = {lesson.digest: lesson.effect for lesson in old}
     again = [
-        replace(each, effect=_as_seen(each.effect, told.get(each.digest)))
+        replace(each, effect=each.effect.told_as(told.get(each.digest, each.effect)))
         for each in learned(model, new, proof=len(old) == len(change.taken_back))
     ]
     await work.commit(again, old)
@@ -147,17 +143,6 @@ def _in_order(
             found.append(placed.pop())
         found.append(each)
     return [*found, *reversed(placed)]
-
-
-def _as_seen(now: Effect, old: Effect | None) -> Effect:
-    """Return an effect with the probabilities that people saw when the lesson was given."""
-    if old is None:
-        return now
-    return replace(
-        now,
-        probability_before=old.probability_before,
-        probability_after=old.probability_after,
-    )
 
 
 def _yields(old: LessonSummary, wanted: Agreed) -> bool:

@@ -379,16 +379,8 @@ async def _learned_again(work: UnitOfWork, digests: Sequence[bytes], *, first_sc
         proof=False,
     )
     if again:
-        # What the person saw when the lesson was given stays with it.
         rehearsed = [
-            replace(
-                lesson,
-                effect=replace(
-                    effect,
-                    probability_before=lesson.effect.probability_before,
-                    probability_after=lesson.effect.probability_after,
-                ),
-            )
+            replace(lesson, effect=effect.told_as(lesson.effect))
             for lesson, effect in zip(again, effects, strict=True)
         ]
         await work.commit(rehearsed, again)

@@ -108,7 +108,7 @@ class UserTrainer:
                 }
                 users, heard = await work.users.remove_all(digests, given_before)
                 if site or users:
-                    await take_back(work, work.users, heard, gone=site, replay=False)
+                    await take_back(work, heard, gone=site)
             return [_forgotten(each, site, users) for each in dict.fromkeys(digests)]
 
         return await again(attempt, self._options)
@@ -129,7 +129,7 @@ class UserTrainer:
                 fresh = [each for each in told if each.digest not in there]
                 if fresh:
                     heard = await work.users.add(to, fresh)
-                    await take_back(work, work.users, heard, gone=(), replay=False)
+                    await take_back(work, heard)
                 return len(fresh)
 
         return await again(attempt, self._options)
@@ -154,7 +154,7 @@ class UserTrainer:
                     given = await work.listed(Selection(actor=actor))
                     gone |= {each.digest for each in given if each.source != BY_COMMAND}
                 rest = await work.forget_rest(user, traces)
-                await take_back(work, work.users, heard, gone=gone, replay=True)
+                await take_back(work, heard, gone=gone, replay=True)
                 return {"lessons": len(gone.union(digests)), **rest}
 
         return await again(attempt, self._options)
@@ -200,7 +200,7 @@ class UserTrainer:
             }
             if old:
                 heard = await lessons.remove(user, tuple(old))
-                await take_back(work, lessons, heard, gone=(), replay=False)
+                await take_back(work, heard)
         return [
             Outcome(
                 digest=digest,
@@ -222,7 +222,7 @@ class UserTrainer:
 
         Return the probabilities of spam of `fresh` for the user before and after.
         """
-        change = await change_of(work, work.users, heard)
+        change = await change_of(work, heard)
         samples = [each.sample for each in (*change.learned, *change.taken_back)]
         samples += [each.sample for each in fresh]
         model = await work.model(distinct(sample.ids for sample in samples))

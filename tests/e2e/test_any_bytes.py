@@ -31,7 +31,7 @@ from tests.storage.mails import HAM, SPAM, FixedClock, TeachingProcess, counts, 
 if TYPE_CHECKING:
     from spamd.message.features import Features
 
-CPU_S = 2.0  # measured once, on a machine that others may use
+CPU_S = 1.0
 MIB = 2**20
 SAMPLE = 150
 """Mails of each honest corpus, spread over all of it."""

@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from spamd.training import Outcome
 
     Teach = Callable[[Sequence[Features]], Awaitable[Sequence[Outcome]]]
+    Finish = Callable[[], Awaitable[object]]
 
 LabelArgument = Annotated[
     Literal["spam", "ham"], typer.Argument(metavar="spam|ham", help="What the mail is.")
@@ -180,8 +182,9 @@ async def _train(here: Session, runs: Sequence[Run], user: str, *, as_json: bool
             mails = files.mail_only(files.read(run.mail.paths))
             found = extracted(mails, here.settings.reading, packed=True)
             with progress("learning", run.extent.size_bytes) as advance:
-                teach = _teaching(store, here.settings, run.label, user)
-                summary = await _teach(teach, here.settings, chain(kept, found), advance)
+                batches = files.batches(chain(kept, found), here.settings.training.batch)
+                teach, finish = _teaching(store, here.settings, run.label, user)
+                summary = await _teach(teach, finish, batches, advance)
             after = await store.totals()
             place = store.database.shown
             if as_json:
@@ -199,28 +202,24 @@ async def _train(here: Session, runs: Sequence[Run], user: str, *, as_json: bool
     return codes.pop() if len(codes) == 1 else Exit.PARTLY
 
 
-def _teaching(store: "Store", settings: "Settings", label: str, user: str) -> "Teach":
-    """Return what teaches a batch: for a user, or for the site; an empty one ends it."""
+def _teaching(
+    store: "Store", settings: "Settings", label: str, user: str
+) -> "tuple[Teach, Finish | None]":
+    """Return what teaches a batch, for a user or for the site, and what is done after the last."""
     from spamd.sample import Label
 
     if user:
-        trains = resources.user_trainer(store, settings)
-        return lambda mails: trains.train(user, mails, Label(label), source="cli")
-    teacher = resources.trainer(store, settings)
-
-    async def teach(mails: "Sequence[Features]") -> "Sequence[Outcome]":
-        if mails:
-            return await teacher.train(mails, Label(label), source="cli", actor=actor())
-        await teacher.rehearse()
-        return []
-
-    return teach
+        own = resources.user_trainer(store, settings)
+        return lambda mails: own.train(user, mails, Label(label), source="cli"), None
+    site, me = resources.trainer(store, settings), actor()
+    teach = partial(site.train, label=Label(label), source="cli", actor=me)
+    return teach, site.rehearse
 
 
 async def _teach(
     teach: "Teach",
-    settings: "Settings",
-    found: Iterable["Extracted | Unreadable"],
+    finish: "Finish | None",
+    batches: Iterable[list["Extracted | Unreadable"]],
     advance: Callable[[int], None],
 ) -> TrainSummary:
     """Teach in batches, each one transaction; say how far it came when it is stopped."""
@@ -228,13 +227,14 @@ async def _teach(
 
     summary = TrainSummary()
     try:
-        for batch in files.batches(found, settings.training.batch):
+        for batch in batches:
             mails = _taken(batch, summary)
             outcomes = await teach(mails) if mails else []
             summary.examined += len(mails)
             summary.results.update(str(outcome.result) for outcome in outcomes)
             advance(sum(mail.size_bytes for mail in mails))
-        await teach([])
+        if finish is not None:
+            await finish()
     except TemporaryError as error:
         done = counted(summary.results.total(), "message")
         raise type(error)(f"{error}; {done} had been dealt with before") from error

@@ -22,7 +22,6 @@ from spamd.storage.tables import (
     cursor,
     held,
     kept,
-    lease,
     mail_hour,
     parked,
     scan,
@@ -41,10 +40,6 @@ HOURS_DAYS = 400
 """Days that mails are counted by the hour: a year and the month to compare it with, some 10 MB."""
 
 
-LEASE_DAYS = 7
-"""Days that the last holder of a lease is known."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
     """How many rows went, or would.
@@ -60,7 +55,6 @@ class Expired:
     taken      what became of messages that nobody sends again any more
     entries    entries of lists that have expired
     addresses  known addresses to which nobody has written for long
-    leases     leases that nobody has held for long
     """
 
     scans: int
@@ -74,7 +68,6 @@ class Expired:
     taken: int = 0
     entries: int = 0
     addresses: int = 0
-    leases: int = 0
 
     @property
     def total(self) -> int:
@@ -112,7 +105,6 @@ async def expire(database: Database, clock: Clock, ages: Ages, *, dry_run: bool)
         addresses=await old.remove(
             known_address, known_address.c.last < old.before(days=ages.known_days)
         ),
-        leases=await old.remove(lease, lease.c.expires < old.before(days=LEASE_DAYS)),
         hours=await old.remove(mail_hour, mail_hour.c.hour < old.before(days=HOURS_DAYS)),
         accounts=await old.remove(account, left),
     )

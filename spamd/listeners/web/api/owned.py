@@ -1,5 +1,7 @@
 """Lists of senders and wishes, by the API; for teachers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 from pydantic import Field
@@ -62,17 +64,15 @@ class Wish(Owner):
 
 async def entries(visit: Visit, asked: Listed) -> EntriesNow:
     """Return entries."""
-    try:
+    with _refusing():
         return await visit.office.owned.entries(
             asked.effect, asked.user, asked.domain, people=visit.people
         )
-    except ValueError as error:
-        raise _refusal(error) from None
 
 
 async def add_entry(visit: Visit, asked: NewEntry) -> EntryRow:
     """Add an entry."""
-    try:
+    with _refusing():
         return await visit.office.owned.add(
             asked.effect,
             asked.name,
@@ -81,32 +81,26 @@ async def add_entry(visit: Visit, asked: NewEntry) -> EntryRow:
             unproven=asked.unproven,
             expires=asked.expires,
         )
-    except ValueError as error:
-        raise _refusal(error) from None
 
 
 async def remove_entry(visit: Visit, asked: OneEntry) -> EntriesNow | None:
     """Remove an entry; return what is left of the owner's."""
     owned = visit.office.owned
-    try:
+    with _refusing():
         if not await owned.remove(asked.effect, asked.name, asked.user, asked.domain):
             return None
         return await owned.entries(asked.effect, asked.user, asked.domain, people=visit.people)
-    except ValueError as error:
-        raise _refusal(error) from None
 
 
 async def wishes(visit: Visit, asked: Owner) -> WishesNow:
     """Return wishes."""
-    try:
+    with _refusing():
         return await visit.office.owned.wishes(asked.user, asked.domain, people=visit.people)
-    except ValueError as error:
-        raise _refusal(error) from None
 
 
 async def wish(visit: Visit, asked: Wish) -> Wished:
     """Wish more."""
-    try:
+    with _refusing():
         changes = Wishes(
             tag_from=asked.tag_from,
             reject_from=asked.reject_from,
@@ -114,21 +108,22 @@ async def wish(visit: Visit, asked: Wish) -> Wished:
             reject=asked.reject,
         )
         return await visit.office.owned.wish(asked.user, asked.domain, changes)
-    except ValueError as error:
-        raise _refusal(error) from None
 
 
 async def forget_wishes(visit: Visit, asked: Owner) -> Wished:
     """Take all wishes of an owner back."""
-    try:
+    with _refusing():
         return await visit.office.owned.wish(asked.user, asked.domain, Wishes(), NAMES)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse what nobody can be or wish, with the reason."""
+    try:
+        yield
     except ValueError as error:
-        raise _refusal(error) from None
-
-
-def _refusal(error: ValueError) -> Refusal:
-    text = printable(str(error), 200)
-    return Refusal(400, text.encode("ascii", "backslashreplace").decode())
+        text = printable(str(error), 200)
+        raise Refusal(400, text.encode("ascii", "backslashreplace").decode()) from None
 
 
 def operations() -> Operations:
