@@ -1,14 +1,21 @@
 """`spamd user`: who people are, and what they wish."""
 
+import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from spamd.message.features import extract
+from spamd.sample import Label
+from spamd.storage.local.waiting_lessons import JournalOnDisk
+from spamd.training.ports import WaitingLesson
 from tests.cli.conftest import Spamd
 from tests.docs.blocks import block
 
 LESSONS = block("docs/users.md", "spamd train spam FILE --user")
 ON = ("--set", "users.enabled=true")
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def test_who_is_behind_a_name_is_told_as_it_is_for_mail(home: Path, spamd: Spamd) -> None:
@@ -131,6 +138,23 @@ def test_a_users_lessons_count_for_them_and_all_of_a_user_is_forgotten(
     assert "zelda" not in export
     assert '{"lessons": 0}' in export
     assert spamd("database", "verify", *ON).code == 0
+
+
+def test_lessons_that_wait_for_the_database_go_with_their_user(home: Path, spamd: Spamd) -> None:
+    spamd("train", "spam", "spam/00.eml", *ON)
+    mail = extract((home / "spam/01.eml").read_bytes())
+    waiting = JournalOnDisk(home / "local", 1024 * 1024)
+    lessons = [
+        WaitingLesson(features=mail, label=Label.SPAM, source="address", actor=actor, given=NOW)
+        for actor in ("Zelda+Shop@example.org", "bob@example.org")
+    ]
+    asyncio.run(waiting.keep(lessons))
+    ran = spamd(
+        "user", "forget", "zelda@example.org", "--yes", *ON, "--set", "database.local=local"
+    )
+    assert (ran.code, ran.out) == (0, "forgotten: 1 lessons that waited\n")
+    assert waiting.names() == {"bob@example.org"}
+    assert b"Zelda" not in (home / "local/lessons.waiting").read_bytes()
 
 
 def test_lessons_of_a_user_are_given_and_taken_back_as_printed(home: Path, spamd: Spamd) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,6 +121,50 @@ async def test_a_record_that_the_disk_spoilt_costs_itself_only(
     file.write_bytes(content)
     learned, (done, lost) = await taken(journal)
     assert (learned, done, lost) == (ids(0, 2), 2, 1)
+
+
+async def test_lessons_of_who_is_forgotten_leave_the_disk_and_the_others_are_learned(
+    journal: JournalOnDisk, tmp_path: Path
+) -> None:
+    assert (journal.names(), await journal.drop({"zelda"})) == (set(), 0)
+    hers = [replace(lesson(number), actor="zelda") for number in (1, 3)]
+    await journal.keep([lesson(0), hers[0], lesson(2), hers[1]])
+    assert journal.names() == {"zelda", lesson(0).actor}
+    assert await journal.drop({"zelda", "nobody"}) == 2
+    await journal.keep([lesson(4)])
+    content = (tmp_path / "local/lessons.waiting").read_bytes()
+    assert b"zelda" not in content
+    assert not [word for word in (b"word1", b"word3") if word in content]
+    assert (journal.names(), journal.count()) == ({lesson(0).actor}, 3)
+    assert await taken(journal) == (ids(0, 2, 4), (3, 0))
+    assert not journal.any
+
+
+async def test_lessons_are_dropped_once_nobody_is_learning_them(journal: JournalOnDisk) -> None:
+    await journal.keep([lesson(0), replace(lesson(1), actor="zelda")])
+    learning, go_on = asyncio.Event(), asyncio.Event()
+
+    async def learn(_: WaitingLesson) -> None:
+        learning.set()
+        await go_on.wait()
+        raise StorageUnavailable("away again")
+
+    async with asyncio.TaskGroup() as tasks:
+        taking = tasks.create_task(_refused(journal, learn))
+        await learning.wait()
+        dropping = tasks.create_task(journal.drop({"zelda"}))
+        await asyncio.sleep(0)
+        assert not dropping.done()
+        go_on.set()
+    assert (taking.result(), dropping.result(), journal.count()) == (True, 1, 1)
+
+
+async def _refused(
+    journal: JournalOnDisk, learn: Callable[[WaitingLesson], Awaitable[None]]
+) -> bool:
+    with pytest.raises(StorageUnavailable):
+        await journal.take(learn)
+    return True
 
 
 async def test_what_can_not_be_learned_yet_goes_on_waiting(journal: JournalOnDisk) -> None:

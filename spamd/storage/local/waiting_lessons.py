@@ -6,7 +6,8 @@
 The folder is `database.local`. All processes of the machine share the journal: who writes holds a
 lock on it, and returns once the record lies on the disk (fsync). It is emptied once all of it was
 learned. A record begins with `MAGIC`, its length and its checksum, so one that a crash or a full
-disk cut off, or that the disk spoilt, costs itself and no other.
+disk cut off, or that the disk spoilt, costs itself and no other. One that is dropped, since who
+gave it is forgotten, is overwritten with spaces where it lies: who appends is not disturbed.
 
 A record holds what a lesson in the database holds: words, never the mail.
 """
@@ -18,8 +19,16 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Iterator,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -38,8 +47,16 @@ END = b"\n"
 HEAD = struct.Struct("<II")
 """Length of the payload and its CRC."""
 
+FRAME_BYTES = len(MAGIC) + HEAD.size
+
 ABOUT = struct.Struct("<I")
 """Length of what stands before the features."""
+
+DROPPED = b" "
+"""All that the payload of a dropped record holds."""
+
+TURN_S, AGAIN_S = 30.0, 0.05
+"""So long a process waits until another has learned what waits, and so often it looks."""
 
 Learn = Callable[[WaitingLesson], Awaitable[None]]
 
@@ -75,7 +92,14 @@ class JournalOnDisk:
         if not self.any:
             return 0
         with self._mapped() as content:
-            return sum(each is not None for each in _records(content, 0))
+            return sum(each is not None for _, each in _records(content, 0))
+
+    def names(self) -> set[str]:
+        """Return who has given lessons that wait; it reads all of them."""
+        if not self.any:
+            return set()
+        with self._mapped() as content:
+            return {each.actor for _, each in _records(content, 0) if each is not None}
 
     async def keep(self, lessons: Sequence[WaitingLesson]) -> None:
         records = b"".join(_record(each) for each in lessons)
@@ -88,7 +112,7 @@ class JournalOnDisk:
         with self._alone() as mine:
             while mine and not await asyncio.to_thread(self._emptied, start):
                 with self._mapped() as content:
-                    for lesson in _records(content, start):
+                    for _, lesson in _records(content, start):
                         if lesson is None:
                             lost += 1
                         else:
@@ -96,6 +120,33 @@ class JournalOnDisk:
                             done += 1
                     start = len(content)
         return done, lost
+
+    async def drop(self, names: Collection[str]) -> int:
+        """Have lessons that these have given never been; return how many waited.
+
+        Raises:
+            StorageUnavailable: they can't be dropped, or another process has been learning what
+                waits for half a minute.
+        """
+        if not self.any:
+            return 0
+        try:
+            async with self._in_turn():
+                return await asyncio.to_thread(self._overwrite, frozenset(names))
+        except OSError as error:
+            raise StorageUnavailable(
+                f"lessons in {self._path} can't be dropped: {reason(error)}"
+            ) from error
+
+    def _overwrite(self, names: Collection[str]) -> int:
+        with self._mapped() as content:
+            gone = [place for place, each in _records(content, 0) if each and each.actor in names]
+        with self._path.open("r+b") as file:
+            for place in gone:
+                record = _framed(DROPPED * (place.stop - place.start))
+                os.pwrite(file.fileno(), record, place.start - FRAME_BYTES)
+            os.fsync(file.fileno())
+        return len(gone)
 
     def _append(self, records: bytes) -> None:
         """Write records at the end, all or none.
@@ -155,6 +206,19 @@ class JournalOnDisk:
             os.fsync(file.fileno())
             return True
 
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncGenerator[None]:
+        """Be the one process that learns or drops."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + TURN_S
+        while loop.time() < end:
+            with self._alone() as mine:
+                if mine:
+                    yield
+                    return
+            await asyncio.sleep(AGAIN_S)
+        raise TimeoutError("another process learns them")
+
     @contextmanager
     def _alone(self) -> Generator[bool]:
         """Say whether this process is the one that learns; it is while the context lasts."""
@@ -171,20 +235,21 @@ class JournalOnDisk:
             os.close(descriptor)
 
 
-def _records(content: mmap.mmap | bytes, at: int) -> Iterator[WaitingLesson | None]:
-    """Yield the lessons from a place on, None for what is no whole record."""
+def _records(content: mmap.mmap | bytes, at: int) -> Iterator[tuple[slice, WaitingLesson | None]]:
+    """Yield lessons from a place on, each with that of its payload; None for no whole record."""
     while at < len(content):
         start = content.find(MAGIC, at)
         if start == at:
-            payload = start + len(MAGIC) + HEAD.size
-            length, checksum = HEAD.unpack(content[payload - HEAD.size : payload].ljust(HEAD.size))
-            body = content[payload : payload + length]
-            if len(body) == length and zlib.crc32(body) == checksum:
-                yield _lesson(body)
-                at = payload + length
+            first = start + FRAME_BYTES
+            length, checksum = HEAD.unpack(content[first - HEAD.size : first].ljust(HEAD.size))
+            at = first + length
+            payload = content[first:at]
+            if len(payload) == length and zlib.crc32(payload) == checksum:
+                if payload.strip(DROPPED):
+                    yield slice(first, at), _lesson(payload)
                 continue
-            start = content.find(MAGIC, at + 1)
-        yield None
+            start = content.find(MAGIC, start + 1)
+        yield slice(at, at), None
         if start < 0:
             return
         at = start
@@ -199,7 +264,10 @@ def _record(lesson: WaitingLesson) -> bytes:
             "given": lesson.given.isoformat(),
         }
     ).encode()
-    payload = ABOUT.pack(len(about)) + about + encode_features(lesson.features) + END
+    return _framed(ABOUT.pack(len(about)) + about + encode_features(lesson.features) + END)
+
+
+def _framed(payload: bytes) -> bytes:
     return MAGIC + HEAD.pack(len(payload), zlib.crc32(payload)) + payload
 
 

@@ -15,7 +15,7 @@ from spamd.errors import TemporaryError
 from spamd.wording import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     from spamd.bayes.wishes import Wishes
     from spamd.storage.store import Store
@@ -220,7 +220,8 @@ def forget(
     """Forget all that is known of a user, for good.
 
     Their lessons are taken back, and all that the site learned by them; list entries, wishes, known
-    addresses, scans, and what was noted of their mailboxes go. It can't be undone.
+    addresses, scans, what was noted of their mailboxes, and lessons that wait on the disk of this
+    machine go. It can't be undone.
     """
     here, owner = session(context), owner_named(context, user)
     if not yes:
@@ -265,20 +266,28 @@ async def _copied(here: Session, user: str, to: str) -> "Mapping[str, int]":
 
 
 async def _forgotten(here: Session, user: str) -> "Mapping[str, int]":
+    from spamd.storage.local.waiting_lessons import JournalOnDisk
+
+    waiting = JournalOnDisk.of(here.settings.database)
     async with resources.open_store(here.settings) as store:
-        traces = await _traces(here, store, user)
-        return await resources.user_trainer(store, here.settings).forget_user(user, traces)
+        traces = await _traces(here, store, user, waiting.names())
+        dropped = await waiting.drop({user, *traces.actors})  # before they come to be learned
+        gone = await resources.user_trainer(store, here.settings).forget_user(user, traces)
+    return {**gone, "lessons_that_waited": dropped}
 
 
-async def _traces(here: Session, store: "Store", user: str) -> "Traces":
-    """Return where something of a user lies besides under their name."""
+async def _traces(here: Session, store: "Store", user: str, waiting: "Set[str]") -> "Traces":
+    """Return where something of a user lies besides under their name.
+
+    waiting  names of those whose lessons wait on the disk
+    """
     from spamd.storage.layers.forgetting import accounts, actors, login_of, scans_naming
     from spamd.training.user_ports import AGREED, Traces
 
     async with store.database.reading() as connection:
         keys, logins = await accounts(connection), await actors(connection)
         scans = await scans_naming(connection, user)
-    names = {*map(login_of, keys), *logins} - {"", AGREED}
+    names = {*map(login_of, keys), *logins, *waiting} - {"", AGREED}
     people, why = await named(here.settings, sorted(names))
     if why:
         raise TemporaryError(f"whose the mailboxes are could not be asked: {why}")
