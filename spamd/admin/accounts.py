@@ -26,10 +26,11 @@ class AccountRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountsNow:
-    """All accounts; `watched_by` is the worker at it, "" while there is none."""
+    """All accounts, or a part of them; `watched_by` is the worker at it, "" while there is none."""
 
     accounts: tuple[AccountRow, ...]
     watched_by: str
+    in_all: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +56,8 @@ class Watched:
         self._mailboxes = mailboxes
         self._leases = leases
 
-    async def all(self) -> AccountsNow:
-        """Return all accounts that are to be watched, the lost ones first.
+    async def all(self, begin: int = 0, most: int | None = None) -> AccountsNow:
+        """Return the accounts that are to be watched, the lost ones first; from one on, so many.
 
         Raises:
             StorageUnavailable: the database does not answer.
@@ -66,10 +67,15 @@ class Watched:
         of: dict[str, int] = {}
         for each in parked:
             of[each.account] = of.get(each.account, 0) + 1
-        rows = [AccountRow(account=each, parked=of.get(each.name, 0)) for each in accounts]
-        rows.sort(key=lambda row: (row.account.state is not AccountState.LOST, row.account.name))
+        shown = sorted(accounts, key=lambda each: (each.state is not AccountState.LOST, each.name))
+        if most is not None:
+            shown = shown[begin : begin + most]
         holder = await self._leases.holder(LEASE)
-        return AccountsNow(accounts=tuple(rows), watched_by=holder.holder if holder else "")
+        return AccountsNow(
+            accounts=tuple(AccountRow(account=each, parked=of.get(each.name, 0)) for each in shown),
+            watched_by=holder.holder if holder else "",
+            in_all=len(accounts),
+        )
 
     async def one(self, name: str) -> AccountNow | None:
         """Return an account, None for one that nobody watches.

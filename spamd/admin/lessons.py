@@ -6,7 +6,7 @@ from datetime import datetime
 
 from spamd.admin.history import NOTHING, ROWS, beside
 from spamd.admin.mail import nameless
-from spamd.admin.ports import Knowledge, LessonGroup, LessonRow, Place, Records
+from spamd.admin.ports import HeldMail, Knowledge, LessonGroup, LessonRow, Place, Records
 from spamd.bayes.decision import Verdict
 from spamd.feedback.ports import Held, HeldLessons
 from spamd.feedback.teacher import release
@@ -59,9 +59,13 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a rollback would take back, and what would be left."""
+    """What a rollback would take back, and what would be left.
+
+    groups   the largest of them, most first; there are `groups_in_all`
+    """
 
     groups: tuple[LessonGroup, ...]
+    groups_in_all: int
     lessons: int
     spam_left: int
     ham_left: int
@@ -110,16 +114,23 @@ class Lessons:
         shown = tuple(rows) if people else tuple(map(nameless, rows))
         return LessonPart(rows=shown, newer=around.newer, older=around.older)
 
-    async def held(
-        self, most: int | None = None, *, words: bool, people: bool
-    ) -> Sequence[HeldRow]:
-        """Return the lessons that wait for a review, oldest first, at most so many.
+    async def held(self, *, words: bool, people: bool) -> Sequence[HeldRow]:
+        """Return all lessons that wait for a review, oldest first.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        waiting = await self._held.held(most)
+        waiting = await self._held.held()
         return [_held(row, words=words and people, people=people) for row in waiting]
+
+    async def waiting(self, most: int, *, people: bool) -> Sequence[HeldMail]:
+        """Return those that have waited longest, as a list shows them.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
+        rows = await self._records.held(most)
+        return rows if people else [replace(row, actor="", reason="") for row in rows]
 
     async def release(self, numbers: Sequence[int]) -> Reviewed:
         """Learn held lessons.
@@ -139,24 +150,22 @@ class Lessons:
         done = await self._held.drop(sorted(set(numbers)))
         return Reviewed(done=done, missing=len(set(numbers)) - done)
 
-    async def preview(self, selection: Selection, *, people: bool) -> Preview:
-        """Return what a rollback would take back.
+    async def preview(
+        self, selection: Selection, most: int | None = None, *, people: bool
+    ) -> Preview:
+        """Return what a rollback would take back; of its groups at most so many.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        groups = await self._records.groups(selection)
+        groups = await self._records.groups(selection, most, people=people)
         totals = await self._knowledge.totals()
-        gone = {
-            label: sum(each.lessons for each in groups if each.label is label) for label in Label
-        }
-        if not people:
-            groups = _unnamed(groups)
         return Preview(
-            groups=tuple(groups),
-            lessons=sum(gone.values()),
-            spam_left=totals.spam - gone[Label.SPAM],
-            ham_left=totals.ham - gone[Label.HAM],
+            groups=groups.found,
+            groups_in_all=groups.number,
+            lessons=sum(groups.lessons.values()),
+            spam_left=totals.spam - groups.lessons.get(Label.SPAM, 0),
+            ham_left=totals.ham - groups.lessons.get(Label.HAM, 0),
         )
 
     async def rollback(self, selection: Selection) -> RolledBack:
@@ -167,22 +176,11 @@ class Lessons:
         """
         newest = replace(selection, newest=AT_ONCE)
         taken_back = len(await self._trainer.rollback(newest))
-        left = await self._records.groups(selection) if taken_back == AT_ONCE else ()
-        return RolledBack(taken_back=taken_back, left=sum(each.lessons for each in left))
-
-
-def _unnamed(groups: Sequence[LessonGroup]) -> list[LessonGroup]:
-    """Return the groups without people: those of one label and source are one, most first."""
-    merged: dict[tuple[Label, str], LessonGroup] = {}
-    for each in groups:
-        other = merged.get((each.label, each.source), replace(each, actor="", lessons=0))
-        merged[each.label, each.source] = replace(
-            other,
-            lessons=other.lessons + each.lessons,
-            first=min(other.first, each.first),
-            last=max(other.last, each.last),
-        )
-    return sorted(merged.values(), key=lambda group: -group.lessons)
+        left = 0
+        if taken_back == AT_ONCE:
+            groups = await self._records.groups(selection, 0, people=False)
+            left = sum(groups.lessons.values())
+        return RolledBack(taken_back=taken_back, left=left)
 
 
 def _held(row: Held, *, words: bool, people: bool) -> HeldRow:

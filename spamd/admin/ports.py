@@ -4,7 +4,7 @@ Lists come in parts, newest first: the next part begins behind a `Place`, so non
 another, however long the list is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -127,6 +127,28 @@ class LessonGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldMail:
+    """A lesson that waits for a review; `mail` is the identity of the message in hex."""
+
+    number: int
+    mail: str
+    label: Label
+    probability: float
+    actor: str
+    reason: str
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonGroups:
+    """The largest of so many groups, most first, and the lessons of all of them by the label."""
+
+    found: tuple[LessonGroup, ...]
+    number: int
+    lessons: Mapping[Label, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WordLesson:
     """A lesson that taught a word, so many times."""
 
@@ -217,8 +239,14 @@ class Records(Protocol):
         """Return how many lessons wait for a review."""
         ...
 
-    async def groups(self, selection: Selection) -> Sequence[LessonGroup]:
-        """Return the lessons that fit, counted; most first."""
+    async def held(self, most: int) -> Sequence[HeldMail]:
+        """Return the lessons that wait for a review, oldest first, at most so many."""
+        ...
+
+    async def groups(
+        self, selection: Selection, most: int | None = None, *, people: bool = True
+    ) -> LessonGroups:
+        """Return the lessons that fit, counted: the largest groups; without `people` unnamed."""
         ...
 
     async def word(self, text: str, behind: int | None, within_s: float) -> WordLessons:

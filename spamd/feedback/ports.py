@@ -325,8 +325,8 @@ class HeldLessons(Protocol):
         """Store lessons; one with the same digest as another replaces it."""
         ...
 
-    async def held(self, most: int | None = None) -> Sequence[Held]:
-        """Return the lessons that wait, oldest first, at most so many."""
+    async def held(self) -> Sequence[Held]:
+        """Return the lessons that wait, oldest first."""
         ...
 
     async def drop(self, numbers: Sequence[int]) -> int:

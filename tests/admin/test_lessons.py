@@ -52,6 +52,12 @@ async def test_held_lessons_are_learned_or_dropped(tmp_path: Path) -> None:
         (named, *_) = await lessons.held(words=True, people=True)
         assert set(named.words) == {"secret", "offer", "700"} or "secret" in named.words
         numbers = [row.number for row in rows]
+        shown = await lessons.waiting(2, people=True)
+        assert [(row.number, row.mail, row.actor) for row in shown] == [
+            (row.number, row.mail, "ann") for row in rows[:2]
+        ]
+        (nameless, *_) = await lessons.waiting(1, people=False)
+        assert (nameless.actor, nameless.reason) == ("", "")
         done = await lessons.release([numbers[0], 999])
         assert (done.done, done.missing) == (1, 1)
         dropped = await lessons.drop([numbers[1], numbers[1], 999])
@@ -120,6 +126,8 @@ async def test_accounts_tell_their_state_folders_and_what_could_not_be_learned(
         await store.mailboxes.park(parked)
         found = await here.found.accounts.all()
         assert [(row.account.name, row.parked) for row in found.accounts] == [("b", 0), ("a", 1)]
+        part = await here.found.accounts.all(1, 1)
+        assert ([row.account.name for row in part.accounts], part.in_all) == (["a"], 2)
         one = await here.found.accounts.one("a")
         assert one is not None
         assert [(folder.name, folder.messages) for folder in one.folders] == [("Junk", 4)]

@@ -193,8 +193,8 @@ class FakeHeld:
             self.numbers += 1
             self.rows.append(replace(one, number=self.numbers))
 
-    async def held(self, most: int | None = None) -> Sequence[Held]:
-        return self.rows[:most]
+    async def held(self) -> Sequence[Held]:
+        return list(self.rows)
 
     async def drop(self, numbers: Sequence[int]) -> int:
         before = len(self.rows)

@@ -175,8 +175,14 @@ async def test_lessons_are_listed_in_parts_chosen_and_counted_in_groups(
     assert back == rows
     ham = await records.lessons(Selection(label=HAM, actor="p0"), None, 50)
     assert len(ham) == 2
-    groups = {(one.label, one.actor): one.lessons for one in await records.groups(Selection())}
-    assert groups == {(SPAM, "p0"): 3, (SPAM, "p1"): 3, (HAM, "p0"): 2, (HAM, "p1"): 1}
+    groups = await records.groups(Selection())
+    named = {(one.label, one.actor): one.lessons for one in groups.found}
+    assert named == {(SPAM, "p0"): 3, (SPAM, "p1"): 3, (HAM, "p0"): 2, (HAM, "p1"): 1}
+    few = await records.groups(Selection(), 1)
+    assert [one.lessons for one in few.found] == [3]
+    assert (few.number, few.lessons) == (4, {SPAM: 6, HAM: 3})
+    unnamed = await records.groups(Selection(label=SPAM), people=False)
+    assert [(one.label, one.actor, one.lessons) for one in unnamed.found] == [(SPAM, "", 6)]
 
 
 async def test_the_lessons_of_a_word_or_pair_are_found_newest_first(

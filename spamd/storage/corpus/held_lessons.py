@@ -1,10 +1,11 @@
 """Lessons that wait for a review (the port `HeldLessons`)."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, and_, delete, exists, func, or_, select
+from sqlalchemy import Column, Row, and_, delete, exists, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.bayes.decision import Verdict
@@ -37,22 +38,10 @@ class SqlHeldLessons:
                 await connection.execute(delete(HELD).where(HELD.c.digest == digest))
                 await connection.execute(HELD.insert().values(_held_row(each)))
 
-    async def held(self, most: int | None = None) -> Sequence[Held]:
+    async def held(self) -> Sequence[Held]:
         async with self._database.reading() as connection:
-            rows = await connection.execute(select(HELD).order_by(HELD.c.number).limit(most))
-            return [
-                Held(
-                    number=row.number,
-                    features=decode_features(row.content),
-                    label=Label(row.label),
-                    source=row.source,
-                    actor=row.actor,
-                    probability=row.probability,
-                    reason=row.reason,
-                    time=from_number(row.time),
-                )
-                for row in rows
-            ]
+            rows = (await connection.execute(select(HELD).order_by(HELD.c.number))).all()
+        return await asyncio.to_thread(_unpacked, rows)
 
     @retried
     async def drop(self, numbers: Sequence[int]) -> int:
@@ -90,6 +79,22 @@ async def _removed(
         these = column.in_(part)
         removed += (await connection.execute(delete(HELD).where(these))).rowcount
     return removed
+
+
+def _unpacked(rows: Sequence[Row[Any]]) -> list[Held]:
+    return [
+        Held(
+            number=row.number,
+            features=decode_features(row.content),
+            label=Label(row.label),
+            source=row.source,
+            actor=row.actor,
+            probability=row.probability,
+            reason=row.reason,
+            time=from_number(row.time),
+        )
+        for row in rows
+    ]
 
 
 def _held_row(each: Held) -> dict[str, object]:

@@ -1,13 +1,14 @@
 """Lessons by the time at which they were given, newest first, in parts; and counted in groups."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Row, and_, func, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.admin.ports import LessonGroup, LessonRow, Place, SourceCount
+from spamd.admin.ports import HeldMail, LessonGroup, LessonGroups, LessonRow, Place, SourceCount
 from spamd.sample import Label, Sample
 from spamd.storage.corpus.codec import decode_sample
 from spamd.storage.corpus.journal import conditions
@@ -27,15 +28,24 @@ COLUMNS = (
     lesson.c.probability_after,
 )
 
+HELD_COLUMNS = (
+    held.c.number,
+    held.c.digest,
+    held.c.label,
+    held.c.probability,
+    held.c.actor,
+    held.c.reason,
+    held.c.time,
+)
+
+LABELS = {label.value: label for label in Label}
+
 
 async def listed(
     connection: AsyncConnection, selection: Selection, at: Place | None, limit: int
 ) -> Sequence[LessonRow]:
     """Return lessons, newest first."""
-    wanted = conditions(replace(selection, label=None))
-    if selection.label is not None:  # half of all lessons: not worth an index, the times are
-        wanted.append(lesson.c.label + "" == selection.label.value)
-    statement = select(*COLUMNS).where(*wanted, *_beyond(at)).limit(limit)
+    statement = select(*COLUMNS).where(*_any_label(selection), *_beyond(at)).limit(limit)
     newer = at is not None and at.newer
     order = (lesson.c.time, lesson.c.id) if newer else (lesson.c.time.desc(), lesson.c.id.desc())
     rows = list((await connection.execute(statement.order_by(*order))).all())
@@ -65,31 +75,64 @@ async def count_held(connection: AsyncConnection) -> int:
     return found
 
 
-async def groups(connection: AsyncConnection, selection: Selection) -> Sequence[LessonGroup]:
-    """Return the lessons that fit by label, source and person, most first."""
-    keys = (lesson.c.source, lesson.c.label, lesson.c.actor)
+async def waiting(connection: AsyncConnection, most: int) -> Sequence[HeldMail]:
+    """Return the lessons that wait for a review, oldest first, without what they would teach."""
+    statement = select(*HELD_COLUMNS).order_by(held.c.number).limit(most)
+    return [
+        HeldMail(
+            number=row.number,
+            mail=row.digest.hex(),
+            label=LABELS[row.label],
+            probability=row.probability,
+            actor=row.actor,
+            reason=row.reason,
+            time=from_number(row.time),
+        )
+        for row in await connection.execute(statement)
+    ]
+
+
+async def groups(
+    connection: AsyncConnection, selection: Selection, most: int | None, *, people: bool
+) -> LessonGroups:
+    """Return the lessons that fit by label, source and person; of people nothing, if so asked."""
+    unnamed = literal("").label("actor")
+    keys = (lesson.c.source, lesson.c.label, *((lesson.c.actor,) if people else ()))
     statement = (
         select(
             *keys,
+            *(() if people else (unnamed,)),
             func.count().label("lessons"),
             func.min(lesson.c.time).label("first"),
             func.max(lesson.c.time).label("last"),
         )
-        .where(*conditions(selection))
+        .where(*_any_label(selection))
         .group_by(*keys)
     )
     rows = (await connection.execute(statement)).all()
-    return [
+    counts: Counter[Label] = Counter()
+    for row in rows:
+        counts[LABELS[row.label]] += row.lessons
+    found = [
         LessonGroup(
-            label=Label(row.label),
+            label=LABELS[row.label],
             source=row.source,
             actor=row.actor,
             lessons=row.lessons,
             first=from_number(row.first),
             last=from_number(row.last),
         )
-        for row in sorted(rows, key=lambda row: -row.lessons)
+        for row in sorted(rows, key=lambda row: -row.lessons)[:most]
     ]
+    return LessonGroups(found=tuple(found), number=len(rows), lessons=counts)
+
+
+def _any_label(selection: Selection) -> list[ColumnElement[bool]]:
+    """Return what holds of lessons; by their label no index is looked for, as half of all fit."""
+    wanted = conditions(replace(selection, label=None))
+    if selection.label is not None:
+        wanted.append(lesson.c.label + "" == selection.label.value)
+    return wanted
 
 
 async def samples(connection: AsyncConnection, newest: int) -> Sequence[tuple[bytes, Label, str]]:

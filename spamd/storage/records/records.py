@@ -7,8 +7,9 @@ from datetime import datetime
 from sqlalchemy import delete, select
 
 from spamd.admin.ports import (
+    HeldMail,
     HourCount,
-    LessonGroup,
+    LessonGroups,
     LessonRow,
     Place,
     ScanFilter,
@@ -71,9 +72,15 @@ class SqlRecords:
         async with self._database.reading() as connection:
             return await lesson_list.count_held(connection)
 
-    async def groups(self, selection: Selection) -> Sequence[LessonGroup]:
+    async def held(self, most: int) -> Sequence[HeldMail]:
         async with self._database.reading() as connection:
-            return await lesson_list.groups(connection, selection)
+            return await lesson_list.waiting(connection, most)
+
+    async def groups(
+        self, selection: Selection, most: int | None = None, *, people: bool = True
+    ) -> LessonGroups:
+        async with self._database.reading() as connection:
+            return await lesson_list.groups(connection, selection, most, people=people)
 
     async def word(self, text: str, behind: int | None, within_s: float) -> WordLessons:
         return await lessons_of(self._database, text, behind, within_s)

@@ -1,9 +1,12 @@
 """Every view answers, empty and with mail, and whatever a stranger wrote stands there as text."""
 
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from spamd.feedback.ports import AccountState, WatchedAccount
 from tests.admin.office import SPAM_WORDS, mail, office
 from tests.listeners.web.clients import running
 
@@ -39,3 +42,23 @@ async def test_every_view_answers_whatever_there_is_to_show(tmp_path: Path, lear
                 for raw in ("<script>alert", "<b>offer", "<i>Q", "\x1b", "\u202e"):
                     assert raw not in text, path
             assert (await web.get("/mail/unknown", HERE)).status == 404
+
+
+async def test_accounts_are_shown_in_parts_that_lead_to_each_other(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    accounts = [
+        WatchedAccount(
+            name=f"user{number:03}", state=AccountState.WATCHING, since=now, reason="", silent=False
+        )
+        for number in range(101)
+    ]
+    async with office(tmp_path, learned=0) as here:
+        await here.store.accounts.write(accounts, now)
+        async with running(administration=here.found) as web:
+            first = (await web.get("/accounts", HERE)).body.decode()
+            (on,) = re.findall(r'rel="next" href="([^"]+)"', first)
+            second = (await web.get(on, HERE)).body.decode()
+    assert re.findall(r"user\d+", first)[-1] == "user099"
+    assert set(re.findall(r"user\d+", second)) == {"user100"}
+    assert 'rel="prev" href="/accounts"' in second
+    assert 'rel="next"' not in second

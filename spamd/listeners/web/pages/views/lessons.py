@@ -47,14 +47,13 @@ class LessonsPage:
         people = here.site.shows_people()
         selection = fields.selection(given, people=people)
         found = await here.lessons.journal(selection, fields.place(given), people=people)
-        words = visitor.role.may(Role.TEACHER)
         asked = fields.repeated(given, CONDITIONS)
         return await self._frame.page(
             visitor,
             "lessons",
             "lessons",
             found=found,
-            held=await here.lessons.held(HELD_ROWS, words=words, people=people),
+            held=await here.lessons.waiting(HELD_ROWS, people=people),
             held_in_all=await here.records.count_held(),
             people=people,
             sources=SOURCES,
@@ -90,11 +89,10 @@ class LessonsPage:
         given = request.query_params
         here = self._frame.administration()
         people = here.site.shows_people()
-        found = await here.lessons.preview(fields.selection(given, people=people), people=people)
+        selection = fields.selection(given, people=people)
+        found = await here.lessons.preview(selection, GROUPS, people=people)
         chosen = fields.repeated(given, CONDITIONS)
-        return await self._frame.page(
-            visitor, "rollback", "lessons", found=found, chosen=chosen, most=GROUPS
-        )
+        return await self._frame.page(visitor, "rollback", "lessons", found=found, chosen=chosen)
 
     async def roll_back(
         self,

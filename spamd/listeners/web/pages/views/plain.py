@@ -11,10 +11,13 @@ from starlette.routing import Route
 
 from spamd.admin.ports import SettingRow
 from spamd.admin.roles import Visitor
-from spamd.listeners.web.pages import fields
+from spamd.listeners.web.pages import fields, links
 from spamd.listeners.web.pages.frame import Frame, route
 
 DEFAULT = "default"
+
+ACCOUNTS = 100
+"""Shown at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,11 @@ class Section:
     def changed(self) -> int:
         """Return how many differ from their defaults."""
         return sum(row.origin != DEFAULT for row in self.settings)
+
+
+def _part(begin: int) -> str:
+    """Return where the accounts from one on are shown."""
+    return links.asked("/accounts", **{"from": begin or None})
 
 
 class PlainPages:
@@ -51,10 +59,19 @@ class PlainPages:
             route("/settings", frame.reading(self.settings)),
         ]
 
-    async def accounts(self, request: Request, visitor: Visitor) -> Response:  # noqa: ARG002 - an endpoint
-        """Show all accounts."""
-        found = await self._frame.administration().accounts.all()
-        return await self._frame.page(visitor, "accounts", "accounts", found=found)
+    async def accounts(self, request: Request, visitor: Visitor) -> Response:
+        """Show accounts, so many at a time."""
+        begin = fields.number(request.query_params, "from") or 0
+        found = await self._frame.administration().accounts.all(begin, ACCOUNTS)
+        end = begin + ACCOUNTS
+        return await self._frame.page(
+            visitor,
+            "accounts",
+            "accounts",
+            found=found,
+            before=_part(max(0, begin - ACCOUNTS)) if begin else None,
+            after=_part(end) if end < found.in_all else None,
+        )
 
     async def account(self, request: Request, visitor: Visitor) -> Response:
         """Show one account."""
