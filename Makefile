@@ -4,6 +4,8 @@
 # SECONDS=…, CORPORA=… folders of mail in files, SHARE=… how much of a year's mail is lived,
 # WAY=… by which way mail comes in, PART=… of what many machines share, INDEX=… labelled mail, as spamd evaluate reads it.
 .DEFAULT_GOAL := help
+# Tests start spamd some thousand times: without kept bytecode each start compiles all of it again.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help run test docs man screenshots site histories full year person listeners stranger scale soak check fix bench compare-parsers compare-browser fuzz fuzz-api mutants test-image pins clean
 
 BIN := .venv/bin

@@ -22,7 +22,7 @@ from tests.servers.dovecot import Dovecot, DovecotFactory
 from tests.sizes import sized
 from tests.waiting import wait_until
 
-MAILS = sized(20_000, 100_000)
+MAILS = sized(10_000, 100_000)
 MEMORY_BYTES = 200 * 2**20
 
 

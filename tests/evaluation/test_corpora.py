@@ -15,8 +15,19 @@ from spamd.evaluation.index import read_index
 from spamd.evaluation.protocol import EvaluationOptions, evaluate
 from spamd.evaluation.results import EvaluationResult
 from spamd.message.tokens.tokenizer import TokenizerOptions
+from tests.sizes import sized
 
 BOGOFILTER_MODERN = 0.249
+
+MAILS = sized(2_000, 6_046)
+"""Of the mail of 2002, in the order of the index."""
+
+PROMISED = {
+    6_046: {"roca": 0.055, "later": 0.025, "spam_missed": 10.0, "lam": 1.2, "unsure": 5.0},
+    2_000: {"roca": 0.18, "later": 0.04, "spam_missed": 17.0, "lam": 1.9, "unsure": 7.0},
+}
+"""The most of each rate. Of the first third all are worse, since it holds the beginning: for it
+stands what was measured, and a tenth more."""
 
 ATTACKED = 3000
 """Mails of the attack: two thirds are learned. With all 6,046 it would take three times as long."""
@@ -24,29 +35,28 @@ ATTACKED = 3000
 pytestmark = pytest.mark.timeout(1500)  # a minute or two where the machine has nothing else to do
 
 
-def run(corpus: Path) -> EvaluationResult:
-    return evaluate(
-        read_index(corpus / "index"), EvaluationOptions(), BayesOptions(), TokenizerOptions()
-    )
+def run(corpus: Path, mails: int | None = None) -> EvaluationResult:
+    index = read_index(corpus / "index")[:mails]
+    return evaluate(index, EvaluationOptions(), BayesOptions(), TokenizerOptions())
 
 
-def keeps_the_default_decision(result: EvaluationResult) -> None:
+def keeps_the_default_decision(result: EvaluationResult, unsure: float = 5.0) -> None:
     """Ham tagged, spam passed and unsure mail stay below what was promised, and P is calibrated."""
     assert result.rates.ham_misclassified <= 0.2
     assert result.rates.spam_misclassified <= 3.0
-    assert result.rates.unsure <= 5.0
+    assert result.rates.unsure <= unsure
     assert result.rates.calibration_error <= 0.01
 
 
 def test_mail_of_2002_is_judged_as_promised(spamassassin_corpus: Path) -> None:
-    result = run(spamassassin_corpus)
-    assert len(result.fused) == 6046
-    assert result.rates.roca <= 0.055
-    assert result.windows()["after 1000"].roca <= 0.025
-    assert result.rates.spam_missed <= 10.0
-    assert result.rates.lam <= 1.2
+    result, most = run(spamassassin_corpus, MAILS), PROMISED[MAILS]
+    assert len(result.fused) == MAILS
+    assert result.rates.roca <= most["roca"]
+    assert result.windows()["after 1000"].roca <= most["later"]
+    assert result.rates.spam_missed <= most["spam_missed"]
+    assert result.rates.lam <= most["lam"]
     assert set(result.classifiers) >= {"graham", "multinomial", "fisher", "facts"}
-    keeps_the_default_decision(result)
+    keeps_the_default_decision(result, most["unsure"])
 
 
 def test_mail_of_our_days_is_judged_four_times_better_than_by_bogofilter(

@@ -41,7 +41,7 @@ def test_public_mail_is_read_as_two_other_readers_do(
 ) -> None:
     require("gmime")
     folder: Path = request.getfixturevalue(corpus)
-    files = (each for each in mails(folder) if not re.match("MANIFEST", each[0].name))
+    files = (each for each in mails(folder, one_of=4) if not re.match("MANIFEST", each[0].name))
     assert_explained(compare((str(path), raw) for path, raw in files))
 
 
