@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection, Table, event
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -40,10 +40,13 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from spamd.errors import ConfigError, StorageUnavailable
 from spamd.storage.options import DatabaseOptions
+from spamd.storage.postgresql.faults import CONFLICTS, refuses, state_of
 from spamd.wording import masked_urls, reason
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
+
+    from spamd.storage.postgresql.connecting import Connector
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -67,18 +70,11 @@ LOCK_WAIT_S = 0.5
 OUR_FAULT = (IntegrityError, ProgrammingError, DataError)
 """Errors of a statement, not of the server: nothing gets better by waiting."""
 
-CONFLICTS = ("40001", "40P01")
-"""SQLSTATE of a transaction that PostgreSQL ended in favour of another: serialization failure,
-deadlock. Nothing of it happened, and the same may be tried again at once."""
-
 CONFLICT_PAUSES_S = (0.01, 0.05, 0.2, 0.5)
 """Before each further try, more or less: the other one must get through meanwhile."""
 
 CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 """Files by which Docker and Podman say that this is a container."""
-
-REFUSED = ("28", "3D", "42501")
-"""SQLSTATE classes that the setting causes: wrong user or password, no such database, no right."""
 
 
 class Database:
@@ -88,7 +84,11 @@ class Database:
         """Prepare the engine; nothing is opened yet (see `open`)."""
         self.options = options
         self.path = options.path
-        self.engine = _sqlite(options, options.path) if options.path else _postgresql(options)
+        self.connector: Connector | None = None
+        if options.path:
+            self.engine = _sqlite(options, options.path)
+        else:
+            self.connector, self.engine = _postgresql(options)
         self._refusals, self._silences = driver_errors(sqlite=self.is_sqlite)
 
     @classmethod
@@ -114,6 +114,11 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether this is SQLite, else PostgreSQL."""
         return self.path is not None
+
+    @property
+    def pooled(self) -> bool:
+        """Whether connections come from a pooler that lends them by the transaction."""
+        return self.connector is not None and bool(self.connector.pooled)
 
     @property
     def shown(self) -> str:
@@ -158,8 +163,14 @@ class Database:
 
     @asynccontextmanager
     async def bare(self) -> AsyncGenerator[AsyncConnection]:
-        """Give a connection outside of any transaction, for VACUUM and the like."""
+        """Give a connection outside of any transaction, for VACUUM and the like.
+
+        Behind a pooler it is in one that nothing commits: between two statements outside of one
+        the server may change.
+        """
         outside = {BEGIN: ""} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        if self.pooled:
+            outside = {}
         with self.translated():
             async with self.engine.connect() as connection:
                 yield await connection.execution_options(**outside)
@@ -183,7 +194,7 @@ class Database:
         """Return what a driver's error means, None when it is a bug of ours."""
         cause = error.orig if isinstance(error, DBAPIError) else error
         said = str(cause).split("\n", maxsplit=1)[0]
-        if str(getattr(cause, "sqlstate", "")).startswith(REFUSED):
+        if refuses(cause):
             return ConfigError(f"database.url {self.shown}: the server says: {said}")
         if isinstance(error, OUR_FAULT) and not error.connection_invalidated:
             return None
@@ -225,7 +236,7 @@ def _is_conflict(error: StorageUnavailable) -> bool:
     cause = error.__cause__
     if isinstance(cause, DBAPIError):
         cause = cause.orig
-    return getattr(cause, "sqlstate", None) in CONFLICTS
+    return state_of(cause) in CONFLICTS
 
 
 def check_file(path: Path) -> None:
@@ -368,18 +379,10 @@ def driver_errors(*, sqlite: bool) -> tuple[Errors, Errors]:
     return (DBAPIError, asyncpg.PostgresError), (PoolTimeout, OSError, asyncpg.InterfaceError)
 
 
-def _postgresql(options: DatabaseOptions) -> AsyncEngine:
-    return create_async_engine(
-        make_url(options.url).set(drivername="postgresql+asyncpg"),
-        connect_args={
-            "timeout": options.connect_timeout_s,
-            "server_settings": {
-                "application_name": "spamd",
-                "lock_timeout": str(round(options.busy_timeout_s * 1000)),
-                "jit": "off",  # our statements are short; compiling them costs more than it gains
-            },
-        },
-        pool_size=options.pool,
-        pool_timeout=options.connect_timeout_s,
-        pool_pre_ping=True,
-    )
+def _postgresql(options: DatabaseOptions) -> "tuple[Connector, AsyncEngine]":
+    # A command that uses SQLite need not wait for it.
+    from spamd.storage.postgresql.connecting import Connector  # noqa: PLC0415
+    from spamd.storage.postgresql.dialect import made  # noqa: PLC0415
+
+    connector = Connector(options)
+    return connector, made(options, connector)

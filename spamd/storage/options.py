@@ -1,5 +1,6 @@
 """What an admin can set about the database."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -49,6 +50,7 @@ class PruneOptions:
 
 SQLITE = "sqlite://"
 POSTGRESQL = "postgresql://"
+WHICH = "target_session_attrs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,8 @@ class DatabaseOptions:
     One SQLite file serves a machine; PostgreSQL several machines.
 
     url                 sqlite:///relative/path, sqlite:////absolute/path or
-                        postgresql://user:password@host:port/name
+                        postgresql://user:password@host:port/name; of several servers,
+                        @host:port,host:port/name, the one is used that takes writes
     pool                connections to PostgreSQL a process keeps; a worker needs two at a time
     connect_timeout_s   seconds to wait for a connection, a person at a terminal waits no longer
     busy_timeout_s      seconds to wait for another writer; a batch of `train` takes about one
@@ -134,12 +137,33 @@ class DatabaseOptions:
         if self.path:
             return str(self.path.resolve())
         parts = urlsplit(self.url)
-        return f"{parts.hostname}:{parts.port or 5432}{parts.path}"
+        hosts = [urlsplit(each) for each in server_urls(self.url)]
+        return f"{','.join(f'{one.hostname}:{one.port or 5432}' for one in hosts)}{parts.path}"
 
 
 def sqlite_path(url: str) -> Path:
     """Return the file that a sqlite URL names: three slashes are relative, four absolute."""
     return Path(url.removeprefix(SQLITE).removeprefix("/"))
+
+
+def server_urls(url: str) -> Sequence[str]:
+    """Return the URLs of the servers that a postgresql URL names, each alone.
+
+    Raises:
+        ValueError: it names none that can be.
+    """
+    parts = urlsplit(url)
+    login, at, hosts = parts.netloc.rpartition("@")
+    # Libpq's way to say what goes without saying: of several servers we use the one that writes.
+    said = [each for each in parts.query.split("&") if not each.startswith(f"{WHICH}=")]
+    parts = parts._replace(query="&".join(said), fragment="")
+    found = [parts._replace(netloc=f"{login}{at}{host}") for host in hosts.split(",")]
+    for each in found:
+        if len(found) > 1 and not each.hostname:
+            raise ValueError("database.url must name a host before and after each comma")
+        _ = each.port
+    end = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return [f"{POSTGRESQL}{each.netloc}{end}" for each in found]
 
 
 def _check_url(url: str) -> None:
@@ -149,5 +173,6 @@ def _check_url(url: str) -> None:
     elif url.startswith(POSTGRESQL):
         if not urlsplit(url).path.strip("/"):
             raise ValueError("database.url must end in the name of the database")
+        server_urls(url)
     else:
         raise ValueError("database.url must begin with sqlite:/// or postgresql://")

@@ -44,6 +44,9 @@ HARAKA_ROOT = Path("/usr/local/lib/haraka-for-tests")
 CYRUS_ROOT = Path("/usr/local/lib/cyrus-for-tests")
 """The folder below which `.ci/install-packages` unpacks Cyrus."""
 
+PGBOUNCER_ROOT = Path("/usr/local/lib/pgbouncer-for-tests")
+"""The folder below which `.ci/install-packages` unpacks PgBouncer."""
+
 REQUIREMENT_NEEDS = "needs "
 """How the reason of such a skip begins; the closing summary of a run looks for it."""
 
@@ -76,6 +79,7 @@ _FILES = {
     "haraka": [HARAKA_ROOT / f"node_modules/{name}" for name in ("Haraka", "haraka-plugin-rspamd")],
     "rspamc": [Path("/usr/bin/rspamc")],
     "cyrus": [CYRUS_ROOT / "usr/sbin/cyrmaster"],
+    "pgbouncer": [PGBOUNCER_ROOT / "usr/sbin/pgbouncer"],
     "gmime": [  # read by Debian's Python, in a process of its own
         next(Path("/usr/lib").glob(f"*/{_TYPELIB}"), Path("/usr/lib") / _TYPELIB),
         Path("/usr/lib/python3/dist-packages/gi"),

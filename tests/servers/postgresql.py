@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.base import Server, ServerError, postgresql_programs, require
+from tests.waiting import wait_until
 
 SETTINGS = (
     "listen_addresses=127.0.0.1", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
@@ -45,21 +46,30 @@ class Postgresql(Server):
         data = self.directory / "data"
         if data.exists():
             return
-        root = os.geteuid() == 0
-        if root:
+        if os.geteuid() == 0:
             user = pwd.getpwnam(self.account)
             os.chown(self.directory, user.pw_uid, user.pw_gid)
-        made = subprocess.run(
-            [
-                str(self._programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust",
-                "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions",
-            ],
+        self.make(data)
+
+    def make(self, data: Path) -> None:
+        """Make the data folder."""
+        self.call(
+            "initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
+            "--locale=C.UTF-8", "--no-sync", "--no-instructions",
+        )  # fmt: skip
+
+    def call(self, program: str, *arguments: str) -> str:
+        """Run a program of PostgreSQL as its user; return what it says."""
+        root = os.geteuid() == 0
+        done = subprocess.run(
+            [str(self._programs / program), *arguments],
             cwd=self.directory, env=self.environment(), check=False, capture_output=True, text=True,
             user=self.account if root else None, group=self.account if root else None,
             extra_groups=[] if root else None,
         )  # fmt: skip
-        if made.returncode:
-            raise ServerError(f"initdb failed: {made.stdout}{made.stderr}")
+        if done.returncode:
+            raise ServerError(f"{program} failed: {done.stdout}{done.stderr}")
+        return done.stdout
 
     def command(self) -> list[str]:
         """Run in the foreground, with its socket in our folder."""
@@ -97,6 +107,35 @@ class Postgresql(Server):
             )
             if done.returncode:
                 raise ServerError(f"{statement}: {done.stderr}")
+
+    def ask(self, query: str, database: str = "postgres") -> str:
+        """Return the value that a query finds, as text."""
+        return self.call("psql", "-qAt", "-d", self.url(database), "-c", query).strip()
+
+
+class Standby(Postgresql):
+    """A server that follows another (streaming replication) until it is promoted."""
+
+    def __init__(self, primary: Postgresql) -> None:
+        self.primary = primary
+        super().__init__()
+
+    def make(self, data: Path) -> None:
+        """Copy the primary, and follow it."""
+        self.call(
+            "pg_basebackup", "-D", str(data), "-R", "-X", "stream", "-c", "fast", "--no-sync",
+            "-d", self.primary.url("postgres"),
+        )  # fmt: skip
+
+    def follows(self) -> None:
+        """Wait until it has all that the primary has committed."""
+        there = self.primary.ask("SELECT pg_current_wal_lsn()")
+        query = f"SELECT pg_last_wal_replay_lsn() >= '{there}'"
+        wait_until(lambda: self.ask(query) == "t", what="the standby has followed")
+
+    def promote(self) -> None:
+        """Make it the primary."""
+        self.call("pg_ctl", "promote", "-D", str(self.directory / "data"))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from spamd.errors import ConfigError
 from spamd.storage.engine import Database
 
 if TYPE_CHECKING:
@@ -65,15 +66,17 @@ class News:
 
     async def _listen(self) -> None:
         now = asyncio.get_running_loop().time()
-        if self._database.is_sqlite or self.listening or now < self._tried + AGAIN_S:
+        connector = self._database.connector
+        if connector is None or connector.pooled or self.listening or now < self._tried + AGAIN_S:
             return
         import asyncpg  # noqa: PLC0415 - a process that uses SQLite need not wait for it
 
         self._tried = now
-        engine = self._database.engine
-        _, where = engine.dialect.create_connect_args(engine.url)
-        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            connection = await asyncpg.connect(**where)
+        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ConfigError):
+            connection = await connector.connect()
+            if connector.pooled:
+                connection.terminate()
+                return
             self._connection = connection
             connection.add_termination_listener(lambda _: self._told.set())
             await connection.add_listener(CHANNEL, lambda *_: self._told.set())

@@ -1,0 +1,58 @@
+"""PgBouncer in transaction mode before a PostgreSQL, from Debian's package.
+
+The package needs others that would start servers: `.ci/install-packages` unpacks it.
+"""
+
+from tests.servers.base import PGBOUNCER_ROOT, Server
+from tests.servers.postgresql import Postgresql
+
+PROGRAM = PGBOUNCER_ROOT / "usr/sbin/pgbouncer"
+
+CONFIGURATION = """\
+[databases]
+* = host=127.0.0.1 port={behind} user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = {pool}
+server_login_retry = 1
+{more}
+"""
+
+
+class Pgbouncer(Server):
+    """One PgBouncer; `pool` connections to the server, `more` of its settings."""
+
+    name = "pgbouncer"
+    account = "postgres"
+
+    def __init__(self, server: Postgresql, *, pool: int = 3, more: str = "") -> None:
+        self.server = server
+        self._pool = pool
+        self._more = more
+        super().__init__()
+
+    def configure(self) -> None:
+        (self.directory / "pgbouncer.ini").write_text(
+            CONFIGURATION.format(
+                behind=self.server.port, port=self.port, pool=self._pool, more=self._more
+            )
+        )
+
+    def command(self) -> list[str]:
+        return [str(PROGRAM), str(self.directory / "pgbouncer.ini")]
+
+    def environment(self) -> dict[str, str]:
+        """Let it find the library that is unpacked beside it."""
+        libraries = PGBOUNCER_ROOT / "usr/lib/x86_64-linux-gnu"
+        return {**super().environment(), "LD_LIBRARY_PATH": str(libraries)}
+
+    def is_ready(self) -> bool:
+        return "process up" in self.log_text()
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database as `database.url` names it."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
