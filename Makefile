@@ -60,9 +60,9 @@ histories: $(DEV)  ## play 10,000 random histories of mailboxes, 100 of them on 
 	nice $(BIN)/python -m tests.feedback.histories_run 10000
 	DOVECOT_HISTORIES=100 $(BIN)/pytest -q -s -p no:randomly tests/e2e/test_feedback_histories.py
 
-full: $(DEV)  ## run the tests of load (TESTS, else tests/e2e) at their full size: `make test` does a share
+full: $(DEV)  ## run TESTS with all of the load and mail of which `make test` takes a share
 	@.ci/install-packages tests
-	nice env TEST_FULL=1 $(BIN)/pytest $(or $(TESTS),tests/e2e)
+	nice env TEST_FULL=1 $(BIN)/pytest $(TESTS)
 
 year: $(DEV)  ## live a year of 2,000,000 mails, or a SHARE of it: tables, memory and files stay flat
 	$(BIN)/python -m tests.storage.year $(SHARE)

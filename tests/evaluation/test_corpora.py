@@ -29,7 +29,7 @@ PROMISED = {
 """The most of each rate. Of the first third all are worse, since it holds the beginning: for it
 stands what was measured, and a tenth more."""
 
-ATTACKED = 3000
+ATTACKED = sized(900, 3_000)
 """Mails of the attack: two thirds are learned. With all 6,046 it would take three times as long."""
 
 pytestmark = pytest.mark.timeout(1500)  # a minute or two where the machine has nothing else to do
@@ -77,7 +77,7 @@ def test_chosen_words_and_poison_do_no_more_harm_than_promised(spamassassin_corp
     assert rows["30 best ham words"].caught >= 85.0
     assert rows["1 % poison"].ham_lost <= 1.0
     assert rows["1 % poison"].caught >= 90.0
-    assert rows["5 % wrong labels"].spam_called >= 70.0
+    assert rows["5 % wrong labels"].spam_called >= sized(55, 70)  # 600 lessons, or 2,000
     assert rows["5 % wrong labels"].ham_called <= 0.5
     move, *kept = found.kept
     assert all(row.carried <= move.carried for row in kept)
