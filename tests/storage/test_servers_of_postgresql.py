@@ -8,13 +8,20 @@ from contextlib import asynccontextmanager
 import pytest
 from sqlalchemy import text
 
+from spamd.bayes.model import BayesOptions
+from spamd.bayes.wishes import NO_WISHES, Wishes
 from spamd.errors import ConfigError, StorageUnavailable
+from spamd.lists.entry import Effect, Entry, Kind
+from spamd.message.facts import SCHEMA
 from spamd.storage.corpus.news import News
 from spamd.storage.engine import Database
+from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions, server_urls
+from spamd.storage.store import Store
 from tests.servers.base import require
 from tests.servers.pgbouncer import Pgbouncer
 from tests.servers.postgresql import Postgresql, Standby
+from tests.storage.mails import SPAM, FixedClock, TeachingProcess, mail
 
 AT_ONCE = 12
 """More than the connections of the pooler."""
@@ -86,6 +93,49 @@ async def test_a_standby_that_takes_over_is_found_and_is_the_same_database() -> 
 
             assert await value(database, port) == standby.port
             assert await value(database, "SELECT string_agg(n::text, ' ') FROM seen") == "1 3"
+
+
+async def test_what_a_standby_lacks_that_takes_over_is_not_known_any_longer() -> None:
+    require("postgresql")
+    clock = FixedClock()
+    with Postgresql() as primary, Standby(primary) as standby:
+        url = f"{primary.url('').removesuffix('/')},127.0.0.1:{standby.port}/postgres"
+        async with opened(url) as database:
+            await upgrade(database)
+            standby.follows()
+            standby.stop()
+            process = TeachingProcess(database, clock)
+            store = Store(database, SCHEMA, BayesOptions(), clock)
+
+            async def told(sender: str) -> None:
+                await process.train(SPAM, mail("cheap offers", sender, sender))
+                await store.entries.put(Entry(effect=Effect.DENY, kind=Kind.ADDRESS, value=sender))
+                await store.wishes.change(sender, Wishes(tag_from=0.5))
+                clock.advance(seconds=1)
+
+            await told("lost@x.example")
+            await store.refresh()
+            primary.kill()
+            standby.start()
+            standby.promote()
+            await store.refresh()
+            assert store.snapshot.model.totals.spam == 0
+
+            await told("kept@x.example")
+            await store.refresh()
+
+            fresh = Store(database, SCHEMA, BayesOptions(), clock)
+            await fresh.refresh()
+            assert known(store) == known(fresh)
+            assert (store.snapshot.model.totals.spam, len(store.senders.lists)) == (1, 1)
+            assert store.wishes_in_memory.of("lost@x.example") == NO_WISHES
+
+
+def known(store: Store) -> tuple[object, ...]:
+    """Return what a process knows of lessons, lists and wishes."""
+    model, lists = store.snapshot.model, store.senders.lists
+    wished = [store.wishes_in_memory.of(f"{name}@x.example") for name in ("lost", "kept")]
+    return model.totals, sorted(model.tokens.ids.tolist()), len(lists), wished
 
 
 async def test_a_server_that_says_nothing_does_not_keep_the_other_from_being_used(

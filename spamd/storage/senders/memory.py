@@ -3,7 +3,8 @@
 It follows the database as the corpus does (`Store.refresh`): a mail never waits for it, and while
 the database is away, what was known before stays in force. Numbers of rows only grow, so what was
 added is what has a higher number; each removal is counted (`removals`), and after one all is read
-again.
+again. So it is when another server of PostgreSQL answers, or the same one started anew: one that
+took over may lack the last rows, and give their numbers to others.
 """
 
 from datetime import datetime
@@ -25,8 +26,8 @@ from spamd.storage.times import to_number
 ROWS = 2_000
 """Rows read before mail that waits gets a turn."""
 
-State = tuple[int, int]
-"""How often rows of a table were removed, and its highest number."""
+State = tuple[tuple[int, datetime | None], int]
+"""How often rows of a table were removed, since when its server runs, and its highest number."""
 
 
 class SendersInMemory:
@@ -99,5 +100,8 @@ class SendersInMemory:
 async def state(connection: AsyncConnection, name: str, highest: Select[tuple[int]]) -> State:
     """Return the state of a table that is followed by the numbers of its rows."""
     gone = select(removals.c.number).where(removals.c.name == name).scalar_subquery()
-    row = (await connection.execute(select(gone, highest.scalar_subquery()))).one()
-    return row[0] or 0, row[1] or 0
+    wanted = select(gone, highest.scalar_subquery())
+    if connection.dialect.name == "postgresql":
+        wanted = wanted.add_columns(func.pg_postmaster_start_time())
+    removed, number, *started = (await connection.execute(wanted)).one()
+    return (removed or 0, started[0] if started else None), number or 0
