@@ -12,13 +12,14 @@ writes anything. A share that is given back is free at the next renewal, when it
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from hashlib import blake2b
 
 from spamd.feedback.account_states import LEASE
-from spamd.feedback.ports import Leases
+from spamd.feedback.ports import LeaseHolder, Leases
 from spamd.ports import Clock
 
 SHARES = 64
@@ -65,8 +66,7 @@ class Shares:
 
     def has(self, account: str) -> bool:
         """Return whether an account is in one of our shares."""
-        digest = blake2b(account.encode("utf-8", "surrogateescape"), digest_size=4).digest()
-        return int.from_bytes(digest, "big") % SHARES in self.mine
+        return _share(account) in self.mine
 
     def holds(self, account: str) -> bool:
         """Return whether an account is ours at this moment: no lease has run out."""
@@ -112,6 +112,19 @@ class Shares:
         shares, self.mine, self._leaving = self.mine | self._leaving, frozenset(), frozenset()
         names = [self._presence, *map(_name, shares)]
         await self._leases.release(names, self._holder)
+
+
+def watched_by(held: Mapping[str, LeaseHolder], accounts: Iterable[str]) -> Counter[str]:
+    """Return who holds shares by the leases that hold, and how many of some accounts are his."""
+    of = {share: held[_name(share)].holder for share in range(SHARES) if _name(share) in held}
+    found = Counter(dict.fromkeys(of.values(), 0))
+    found.update(of[share] for share in map(_share, accounts) if share in of)
+    return found
+
+
+def _share(account: str) -> int:
+    digest = blake2b(account.encode("utf-8", "surrogateescape"), digest_size=4).digest()
+    return int.from_bytes(digest, "big") % SHARES
 
 
 def _name(share: int) -> str:

@@ -295,7 +295,9 @@ async def _lose(url: str) -> None:
             lost, name="bert@mail.test:993", state=AccountState.WATCHING, reason="", silent=True
         )
         await store.accounts.write([lost, deaf], clock.now())
-        assert await store.leases.acquire("feedback", "host:1", 600)
+        names = ["feedback", *(f"feedback:{share}" for share in range(1, 64))]
+        assert await store.leases.acquire_all(names[:20], "host:1", 600)  # anna's among them
+        assert await store.leases.acquire_all(names[20:], "host:2", 600)  # bert's
     finally:
         await store.close()
 
@@ -308,11 +310,14 @@ def test_j6_status_names_the_accounts_that_are_lost_and_why(
     asyncio.run(_lose(f"sqlite:///{home}/var/spamd.sqlite"))
     shown = filled("status", *settings).out
     assert "accounts     1 lost, 1 watching" in shown
+    assert "1 by host:1" in shown
+    assert "1 by host:2" in shown
     assert "anna@mail.test:993 lost since" in shown
     assert "mail.test:993 can't be reached: Connection refused" in shown
     assert "IDLE is silent in 1 account" in shown
     found = filled("status", "--json", *settings).json
-    assert found["watched_by"] == "host:1"
+    assert found["watched_by"] in found["watchers"]
+    assert found["watchers"] == {"host:1": 1, "host:2": 1}
     assert [one["state"] for one in found["accounts"]] == ["lost", "watching"]
 
 

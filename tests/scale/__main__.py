@@ -10,6 +10,8 @@ users [N]      N users (10,000) with own lessons: what a scan costs, and without
 newsletter [N]   N users (5,000) keep a newsletter, one moves it; three report a wave of spam
 memory [N] [M]   start, scan, one more worker with N words on PostgreSQL (10 M), M on SQLite (3 M)
 soak [S] [R]   S seconds (3,600) of R mails a second (20) on each database: lessons, reloads, kills
+outage [S] [Q]   the database away for S seconds (60), Q quiet ones around (20): restarted, its
+               standby promoted, the same behind PgBouncer; mail, lessons, reports, moves meanwhile
 pages [N]      each view of the page in N scans (1,000,000) and N / 5 lessons; the relay meanwhile
 """
 
@@ -28,7 +30,7 @@ from spamd.storage.engine import Database
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
-from tests.scale import migrations, newsletter, pages, pruning, users
+from tests.scale import migrations, newsletter, outage, pages, pruning, users
 from tests.scale.accounts import accounts as many
 from tests.scale.memory import SMALL, empty, table
 from tests.scale.site import Member, lesson, site, teach_from_all
@@ -159,6 +161,7 @@ PARTS: dict[str, Callable[..., None]] = {
     "newsletter": newsletter.at_size,
     "memory": memory,
     "soak": soaks,
+    "outage": outage.at_size,
     "pages": pages.at_size,
 }
 

@@ -12,7 +12,7 @@ import pwd
 import random
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -174,8 +174,22 @@ def _connections(port: int) -> int:
     return sum(each[2].endswith(f":{port:04X}") and each[3] == "01" for each in fields)
 
 
+def alone(stack: ExitStack) -> tuple[Postgresql, str]:
+    """Start a PostgreSQL; return it and the URL of its database."""
+    server = stack.enter_context(Postgresql())
+    server.do("CREATE DATABASE spamd TEMPLATE template0")
+    return server, server.url("spamd")
+
+
 @contextmanager
-def accounts(number: int, mails: int, *, settings: str = "") -> Iterator[Accounts]:
+def accounts(
+    number: int,
+    mails: int,
+    *,
+    settings: str = "",
+    top: str = "",
+    serve: Callable[[ExitStack], tuple[Postgresql, str]] = alone,
+) -> Iterator[Accounts]:
     """Give a site whose accounts are all watched."""
     require("dovecot")
     require("postgresql")
@@ -186,11 +200,11 @@ def accounts(number: int, mails: int, *, settings: str = "") -> Iterator[Account
         for account in range(number):
             _fill(dovecot.maildir(f"user{account}"), account, mails)
         stack.enter_context(dovecot)
-        server = stack.enter_context(Postgresql())
-        server.do("CREATE DATABASE spamd TEMPLATE template0")
-        daemons = [Member(server.url("spamd")) for _ in range(2)]
+        server, url = serve(stack)
+        daemons = [Member(url) for _ in range(2)]
         for each in daemons:
             stack.callback(each.close)
+            each.at_the_top(top)
             each.also(_feedback(each, dovecot, number, settings))
         daemons[0].run("database", "upgrade")
         for each in daemons:

@@ -31,6 +31,7 @@ class Member(Spamd):
             self.next_hop = f"maildir://{self.directory}/mail"
         self._database = database
         self._workers = ""
+        self._top = ""
         self._settings = f'web.listen = "unix:{self.directory}/web"\n{settings}'
 
     @property
@@ -40,6 +41,10 @@ class Member(Spamd):
     def also(self, settings: str) -> None:
         """Add settings before it starts."""
         self._settings += settings
+
+    def at_the_top(self, settings: str) -> None:
+        """Add settings of no section before it starts."""
+        self._top += settings
 
     def with_workers(self, number: int) -> None:
         """Have so many workers from the next start on."""
@@ -51,7 +56,7 @@ class Member(Spamd):
 
     def configure(self) -> None:
         super().configure()
-        self.config.write_text(self._workers + self.config.read_text())
+        self.config.write_text(self._top + self._workers + self.config.read_text())
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics, by name with labels."""

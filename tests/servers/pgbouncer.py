@@ -3,6 +3,9 @@
 The package needs others that would start servers: `.ci/install-packages` unpacks it.
 """
 
+import os
+import signal
+
 from tests.servers.base import PGBOUNCER_ROOT, Server
 from tests.servers.postgresql import Postgresql
 
@@ -49,6 +52,12 @@ class Pgbouncer(Server):
         """Let it find the library that is unpacked beside it."""
         libraries = PGBOUNCER_ROOT / "usr/lib/x86_64-linux-gnu"
         return {**super().environment(), "LD_LIBRARY_PATH": str(libraries)}
+
+    def lead_to(self, server: Postgresql) -> None:
+        """Use another server from now on, as who manages a failover does."""
+        self.server = server
+        self.configure()
+        os.kill(self.pid, signal.SIGHUP)
 
     def is_ready(self) -> bool:
         return "process up" in self.log_text()

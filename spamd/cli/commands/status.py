@@ -16,10 +16,10 @@ from spamd.errors import StorageUnavailable
 from spamd.wording import counted, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from spamd.bayes.counts import Totals
-    from spamd.feedback.ports import Held, LeaseHolder, Parked, WatchedAccount
+    from spamd.feedback.ports import Held, Parked, WatchedAccount
     from spamd.observe.error_rates import ErrorRates
     from spamd.relay.outbound.open_relay import ProbeResult
     from spamd.settings import Settings
@@ -45,7 +45,7 @@ class State:
     held: "Sequence[Held]"
     parked: "Sequence[Parked]"
     accounts: "Sequence[WatchedAccount]"
-    watcher: "LeaseHolder | None"
+    watchers: "Mapping[str, int]"
     next_hops: "Sequence[ProbeResult]"
     error_rates: "ErrorRates"
     size: "Size"
@@ -96,6 +96,8 @@ def _waiting_in_words(number: int) -> str:
 async def _state(here: Session) -> State:
     from spamd.clock import WallClock
     from spamd.feedback.account_states import LEASE
+    from spamd.feedback.ports import AccountState
+    from spamd.feedback.shares import watched_by
     from spamd.observe.error_rates import error_rates, span
     from spamd.relay.outbound.open_relay import probe_all
     from spamd.storage.maintenance.size import size
@@ -108,6 +110,9 @@ async def _state(here: Session) -> State:
     )
     asked = probe_all(settings.relay, settings.next_hop, within_s=PROBE_TIMEOUT_S)
     async with resources.open_store(here.settings) as store:
+        accounts = await store.accounts.accounts()
+        leases = await store.leases.held(LEASE)
+        names = [one.name for one in accounts if one.state is not AccountState.LEFT]
         return State(
             database=store.database.shown,
             totals=await store.totals(),
@@ -115,8 +120,8 @@ async def _state(here: Session) -> State:
             last=await store.latest(LAST),
             held=await store.held.held(),
             parked=await store.mailboxes.parked(),
-            accounts=await store.accounts.accounts(),
-            watcher=await store.leases.holder(LEASE),
+            accounts=accounts,
+            watchers=watched_by(leases, names),
             next_hops=[seen async for seen in asked],
             error_rates=error_rates(await store.outcomes(since, until)),
             size=await size(store.database, WallClock().now(), settings.database.scans_days),
@@ -178,7 +183,8 @@ def _as_json(state: State, settings: "Settings") -> dict[str, object]:
         "error_rates": _error_rates_json(state.error_rates),
         "held": len(state.held),
         "parked": len(state.parked),
-        "watched_by": state.watcher.holder if state.watcher else None,
+        "watched_by": max(state.watchers, key=state.watchers.__getitem__, default=None),
+        "watchers": dict(sorted(state.watchers.items())),
         "accounts": [_account(one) for one in state.accounts],
         "open_relay": {seen.next_hop: str(seen.relaying) for seen in state.next_hops},
         "advice": advices(totals, settings),
@@ -225,11 +231,13 @@ def _print(state: State, settings: "Settings") -> None:
 def _print_accounts(state: State) -> None:
     from spamd.feedback.ports import AccountState
 
-    if state.watcher is None:
+    if not state.watchers:
         line("accounts     not watched now; start spamd serve or spamd feedback watch")
         return
     numbers = Counter(one.state for one in state.accounts)
     line(f"accounts     {', '.join(f'{n:,} {what}' for what, n in numbers.items()) or 'none yet'}")
+    for holder, number in sorted(state.watchers.items()):
+        line(f"             {number:,} by {printable(holder, limit=120)}")
     lost = [one for one in state.accounts if one.state is AccountState.LOST]
     for one in lost[:LOST]:
         since = f"{one.since.astimezone():%Y-%m-%d %H:%M}"
