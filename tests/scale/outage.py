@@ -24,6 +24,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
 from http.client import HTTPException
+from typing import Any
 
 from spamd.message.features import extract
 from tests.feedback.test_report_address import report
@@ -198,7 +199,7 @@ class Servers:
         return self.standby
 
 
-def outage(kind: str, *, away_s: float, quiet_s: float, rate: float = 20.0) -> dict[str, object]:
+def outage(kind: str, *, away_s: float, quiet_s: float, rate: float = 20.0) -> dict[str, Any]:
     """Play one outage; return what came of it."""
     servers = Servers(kind)
     with accounts(PEOPLE, MAILS, settings=SETTINGS, top=TOP, serve=servers.start) as site:
@@ -230,7 +231,7 @@ def outage(kind: str, *, away_s: float, quiet_s: float, rate: float = 20.0) -> d
         return {**ledger(site, load, told), "settled_s": round(settled_s), "said": said}
 
 
-def seen(member: Member) -> dict[str, object]:
+def seen(member: Member) -> dict[str, Any]:
     """Return what a daemon says while the database is away."""
     status = json.loads(member.run("status", "--json", codes=(0, 75)))
     metrics = member.metrics()
@@ -247,7 +248,7 @@ def caught_up(member: Member) -> bool:
     return member.metrics()["spamd_lessons_waiting_bytes"] == 0
 
 
-def ledger(site: Accounts, load: Load, told: dict[str, str]) -> dict[str, object]:
+def ledger(site: Accounts, load: Load, told: dict[str, str]) -> dict[str, Any]:
     """Return what is there beside what was answered."""
     found: Counter[str] = Counter()
     for member in site.daemons:
@@ -297,11 +298,11 @@ def at_size(away_s: int = 60, quiet_s: int = 20) -> None:
         raise SystemExit(1)
 
 
-def wrong(done: dict[str, object]) -> list[str]:
+def wrong(done: dict[str, Any]) -> list[str]:
     """Return what did not come out as it must."""
     bad = [name for name in ("lost", "twice", "late", "missing", "unasked", "other_label", "faults")
            if done[name]]  # fmt: skip
-    moved, learned = done["moves"]  # type: ignore[misc] # a pair
+    moved, learned = done["moves"]
     if moved != learned:
         bad.append("moves")
     if done["rows"] != done["lessons"]:

@@ -9,7 +9,7 @@ took over may lack the last rows, and give their numbers to others.
 
 from datetime import datetime
 
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import Select, func, null, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from spamd.lists.known import KnownAddresses, KnownOptions
@@ -100,8 +100,8 @@ class SendersInMemory:
 async def state(connection: AsyncConnection, name: str, highest: Select[tuple[int]]) -> State:
     """Return the state of a table that is followed by the numbers of its rows."""
     gone = select(removals.c.number).where(removals.c.name == name).scalar_subquery()
-    wanted = select(gone, highest.scalar_subquery())
-    if connection.dialect.name == "postgresql":
-        wanted = wanted.add_columns(func.pg_postmaster_start_time())
-    removed, number, *started = (await connection.execute(wanted)).one()
-    return (removed or 0, started[0] if started else None), number or 0
+    of_server = connection.dialect.name == "postgresql"
+    started = func.pg_postmaster_start_time() if of_server else null()
+    wanted = select(gone, highest.scalar_subquery(), started)
+    row = (await connection.execute(wanted)).one()
+    return (row[0] or 0, row[2]), row[1] or 0
