@@ -272,6 +272,7 @@ class Application:
         finally:
             self._shared.close()
             await self._extractor.close()
+            await self._site.views.close()
             await self._directory.close()
 
     def _listeners(self) -> Iterator[RunningListener]:
@@ -299,6 +300,7 @@ class Application:
             taught=self._messages,
             health=self.health,
             administration=self._site.administration,
+            apart=self._site.views,
         )
 
     def _judge(self) -> None:

@@ -21,7 +21,7 @@ from spamd.admin.lessons import Lessons
 from spamd.admin.mail import Mails
 from spamd.admin.overview import Overviews
 from spamd.admin.people.owned import Owned
-from spamd.admin.ports import SettingRow, Volume
+from spamd.admin.ports import Knowledge, SettingRow, Volume
 from spamd.admin.teaching import Teaching
 from spamd.admin.words import Words
 from spamd.clock import WallClock
@@ -53,13 +53,15 @@ def administration(
     observer: "LogObserver",
     names: "Callable[[], Names]",
     before: Administration | None = None,
+    knowledge: Knowledge | None = None,
 ) -> Administration:
     """Return what stands behind the page and the API.
 
-    before   what stood there until a reload: the job of its evaluations waits for who asks
+    before      what stood there until a reload: the job of its evaluations waits for who asks
+    knowledge   what was learned, if not as the store has it in memory
     """
     store = opened.store
-    knowledge = StoreKnowledge(store)
+    knowledge = knowledge or StoreKnowledge(store)
     mails = Mails(store.records, knowledge, settings.decision)
     trainer = resources.trainer(store, settings, observer)
     found = Administration(
@@ -100,7 +102,7 @@ class StoreKnowledge:
         """Return how much was taught."""
         return await self._store.totals()
 
-    def standing(self, features: "Features") -> "Standing":
+    async def standing(self, features: "Features") -> "Standing":
         """Return what is known of the sender of a mail."""
         return self._store.senders.of(features.proof)
 

@@ -2,6 +2,7 @@
 
     opening.follow(opened, teacher)     # when the store is open, and after each reload
     opening.administration()            # what they ask of us; raises until then
+    opening.views                       # the process that makes the views of the page
 
 `site`, with all that it needs, is loaded only then, and only where there is a page.
 """
@@ -16,6 +17,7 @@ from spamd.health import DaemonHealth
 from spamd.observe.log import LogObserver
 from spamd.settings import Settings
 from spamd.store_opening import OpenStore
+from spamd.viewing.process import ViewProcess
 
 if TYPE_CHECKING:
     from spamd.admin.administration import Administration
@@ -30,6 +32,9 @@ class SiteOpening:
         names: returns what names users.
         health: of the daemon.
         observer: is told what people do.
+
+    Attributes:
+        views: makes the views of the page.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class SiteOpening:
         self._observer = observer
         self._found: Administration | None = None
         self._is_open = asyncio.Event()
+        self.views = ViewProcess(settings)
 
     def follow(self, opened: OpenStore, teacher: DurableTeacher) -> None:
         """Take what is in force from now on."""
@@ -53,6 +59,7 @@ class SiteOpening:
         told = DaemonSite(self._settings, self._health), teacher, self._observer
         self._found = administration(opened, self._settings(), *told, self._names, self._found)
         self._is_open.set()
+        self.views.renew()
 
     def administration(self) -> "Administration":
         """Return what the page and the API ask.

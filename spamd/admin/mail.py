@@ -210,7 +210,7 @@ class Mails:
         """
         model = await self._knowledge.model(features.sample.ids)
         found = await asyncio.to_thread(explain, model, features.sample, clues)
-        standing = self._knowledge.standing(features)
+        standing = await self._knowledge.standing(features)
         return with_sender(found, standing, self._decision), standing
 
     async def basis(self, name: str, *, people: bool) -> Sequence[Basis]:

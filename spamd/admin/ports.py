@@ -277,7 +277,7 @@ class Knowledge(Protocol):
         """Return how much was taught."""
         ...
 
-    def standing(self, features: Features) -> Standing:
+    async def standing(self, features: Features) -> Standing:
         """Return what is known of the sender of a mail."""
         ...
 

@@ -26,6 +26,7 @@ from spamd.listeners.web.api.table import operations
 from spamd.listeners.web.app import application
 from spamd.listeners.web.health import HealthRoutes
 from spamd.listeners.web.options import WebOptions
+from spamd.listeners.web.pages.apart import Apart
 from spamd.listeners.web.pages.site import pages
 from spamd.listeners.web.protocol import Connections, HttpProtocol
 from spamd.listeners.web.rspamd import Rspamd
@@ -47,6 +48,7 @@ class HttpListener:
         health: tells how the daemon is.
         administration: returns what stands behind the page and the API; `StorageUnavailable` until
             the database has answered.
+        apart: makes the views of the page; None: they are made here.
 
     Attributes:
         connections: those that are open.
@@ -65,6 +67,7 @@ class HttpListener:
         taught: Callable[[Label], float],
         health: Health,
         administration: Callable[[], Administration],
+        apart: Apart | None = None,
     ) -> None:
         self.connections = Connections(shared.clock)
         self._options = options
@@ -78,7 +81,7 @@ class HttpListener:
             *HealthRoutes(health).routes(),
             *SessionRoutes(self._guard).routes(),
             *api_routes(operations(shared, bounds), self._guard, administration),
-            *pages(self._guard, administration, bounds),
+            *pages(self._guard, administration, bounds, apart),
         ]
         self._config = Config(
             application(routes, shared),

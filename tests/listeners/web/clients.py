@@ -9,6 +9,7 @@ from typing import Any, cast
 from spamd.admin.administration import Administration
 from spamd.admin.ports import Sessions
 from spamd.listeners.web.options import WebOptions
+from spamd.listeners.web.pages.apart import Apart
 from spamd.listeners.web.server import HttpListener
 from spamd.network.shared import Shared
 from spamd.network.sockets import open_sockets
@@ -79,6 +80,8 @@ async def running(
     health: Health | None = None,
     web: Mapping[str, Any] | None = None,
     administration: Administration | None = None,
+    *,
+    apart: Apart | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a listener."""
@@ -99,6 +102,7 @@ async def running(
         taught=lambda _: 7,
         health=health or FakeHealth(),
         administration=lambda: opened,
+        apart=apart,
     )
     await listener.start()
     try:

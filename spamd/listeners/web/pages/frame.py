@@ -11,6 +11,7 @@ Whoever has to log in first comes back to where he wanted to go. A form that was
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from typing import Protocol
 from urllib.parse import quote
 
 from starlette.middleware import Middleware
@@ -21,9 +22,9 @@ from starlette.routing import Route
 from spamd.admin.administration import Administration
 from spamd.admin.roles import Role, Visitor
 from spamd.errors import TemporaryError
-from spamd.listeners.web.access.guard import Guard
 from spamd.listeners.web.access.headers import SecurityHeaders
 from spamd.listeners.web.answers import Refusal
+from spamd.listeners.web.pages.apart import Apart, Asked
 from spamd.listeners.web.pages.rendering import Renderer
 
 Show = Callable[[Request, Visitor], Awaitable[Response]]
@@ -35,6 +36,26 @@ PROBLEMS = {403: "forbidden", 404: "not_found", 429: "busy", 503: "away"}
 
 BY_HTMX = "hx-request"
 
+OVERVIEW = "/"
+"""It tells how the process is that takes mail."""
+
+
+class Door(Protocol):
+    """Who is let in (`access.guard.Guard`)."""
+
+    @property
+    def takes_passwords(self) -> bool:
+        """Whether anybody could log in."""
+        ...
+
+    async def require(self, request: Request, role: Role) -> Visitor:
+        """Return who asks, if that person has the role."""
+        ...
+
+    async def form(self, request: Request, role: Role) -> tuple[Visitor, Mapping[str, str]]:
+        """Return who has sent a form, and its fields, each once."""
+        ...
+
 
 class Frame:
     """Surrounds views.
@@ -43,14 +64,20 @@ class Frame:
         guard: decides who may see and change what.
         renderer: makes pages of templates.
         administration: returns what views show; it may raise `StorageUnavailable`.
+        apart: makes the views; None: they are made here.
     """
 
     def __init__(
-        self, guard: Guard, renderer: Renderer, administration: Callable[[], Administration]
+        self,
+        guard: Door,
+        renderer: Renderer,
+        administration: Callable[[], Administration],
+        apart: Apart | None = None,
     ) -> None:
         self.guard = guard
         self.administration = administration
         self._renderer = renderer
+        self._apart = apart
 
     def reading(self, show: Show, role: Role = Role.READER) -> Endpoint:
         """Return the endpoint of a view."""
@@ -59,6 +86,8 @@ class Frame:
             visitor = None
             try:
                 visitor = await self.guard.require(request, role)
+                if self._apart is not None:
+                    return await self._made(self._apart, request, visitor)
                 return await show(request, visitor)
             except Refusal as refusal:
                 return await self._refused(request, visitor, refusal)
@@ -66,6 +95,24 @@ class Frame:
                 return await self.problem(visitor, "away", HTTPStatus.SERVICE_UNAVAILABLE)
 
         return endpoint
+
+    async def _made(self, apart: Apart, request: Request, visitor: Visitor) -> Response:
+        """Return a view that is made elsewhere."""
+        path = request.scope["path"]
+        site = self.administration().site
+        found = await apart.answer(
+            Asked(
+                method=request.method,
+                path=path,
+                query=request.scope["query_string"],
+                visitor=visitor,
+                guarded=self.guard.takes_passwords,
+                checks=tuple(await site.checks()) if path == OVERVIEW else (),
+            )
+        )
+        response = Response(found.body, found.status)
+        response.raw_headers = list(found.headers)
+        return response
 
     def changing(self, change: Change, role: Role = Role.TEACHER) -> Endpoint:
         """Return the endpoint of a form."""

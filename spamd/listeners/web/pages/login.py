@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from spamd.admin.roles import Role, Visitor
+from spamd.listeners.web.access.guard import Guard
 from spamd.listeners.web.answers import Refusal
 from spamd.listeners.web.pages.assets import KEPT, Assets
 from spamd.listeners.web.pages.frame import Frame, back_to, is_ours, route
@@ -21,11 +22,13 @@ class LoginPages:
 
     Args:
         frame: surrounds them.
+        guard: knows the passwords.
         assets: the files.
     """
 
-    def __init__(self, frame: Frame, assets: Assets) -> None:
+    def __init__(self, frame: Frame, guard: Guard, assets: Assets) -> None:
         self._frame = frame
+        self._guard = guard
         self._assets = assets
 
     def routes(self) -> list[Route]:
@@ -39,7 +42,7 @@ class LoginPages:
 
     async def show(self, request: Request) -> Response:
         """Ask for the password."""
-        if not self._frame.guard.takes_passwords:
+        if not self._guard.takes_passwords:
             return back_to("/")
         wanted = request.query_params.get("next", "/")
         ended = "ended" if "ended" in request.query_params and wanted != "/" else ""
@@ -47,7 +50,7 @@ class LoginPages:
 
     async def log_in(self, request: Request) -> Response:
         """Begin a session, then show what was wanted."""
-        guard = self._frame.guard
+        guard = self._guard
         wanted = "/"
         try:
             fields = await guard.fields(request)
@@ -68,7 +71,7 @@ class LoginPages:
     ) -> Response:
         """End the session."""
         answer = back_to("/login")
-        answer.headers["set-cookie"] = await self._frame.guard.log_out(request)
+        answer.headers["set-cookie"] = await self._guard.log_out(request)
         return answer
 
     async def asset(self, request: Request) -> Response:

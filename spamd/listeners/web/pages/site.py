@@ -7,6 +7,7 @@ from starlette.routing import Route
 
 from spamd.admin.administration import Administration
 from spamd.listeners.web.access.guard import Guard
+from spamd.listeners.web.pages.apart import Apart
 from spamd.listeners.web.pages.assets import Assets
 from spamd.listeners.web.pages.frame import Frame
 from spamd.listeners.web.pages.login import LoginPages
@@ -21,7 +22,10 @@ from spamd.listeners.web.pages.views.words import WordsPage
 
 
 def pages(
-    guard: Guard, administration: Callable[[], Administration], bounds: Mapping[str, float]
+    guard: Guard,
+    administration: Callable[[], Administration],
+    bounds: Mapping[str, float],
+    apart: Apart | None = None,
 ) -> list[Route]:
     """Return what is answered where.
 
@@ -29,12 +33,17 @@ def pages(
         guard: decides who may see and change what.
         administration: returns what views show; it may raise `StorageUnavailable`.
         bounds: from which probability on each choice is taken (`decision.thresholds`).
+        apart: makes the views; None: they are made here.
     """
     assets = Assets()
-    frame = Frame(guard, Renderer(assets, version("spamd")), administration)
+    frame = Frame(guard, Renderer(assets, version("spamd")), administration, apart)
+    return [*LoginPages(frame, guard, assets).routes(), *views(frame, bounds)]
+
+
+def views(frame: Frame, bounds: Mapping[str, float]) -> list[Route]:
+    """Return the views, and the forms on them."""
     found: list[Route] = []
     for each in (
-        LoginPages(frame, assets),
         OverviewPage(frame),
         HistoryPage(frame),
         MailPage(frame),
