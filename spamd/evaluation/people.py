@@ -271,7 +271,7 @@ class Person:
             label=lesson.label,
             key=place.to_bytes(8, "big"),
             again=lesson.effect,
-            first_scores=True,
+            first_scores=self._options.kept,
         )
 
 

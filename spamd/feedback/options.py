@@ -296,6 +296,11 @@ class FeedbackOptions:
         """
         return KeptOptions(**{each.name: getattr(self, each.name) for each in fields(KeptOptions)})
 
+    @property
+    def teaches_kept(self) -> bool:
+        """Whether mail that people have kept teaches, beside what they correct."""
+        return bool(self.accounts and self.kept_days)
+
     def _check_days(self) -> None:
         for name in ("kept_days", "list_days"):
             if not 0 <= getattr(self, name) <= 36_500:

@@ -34,7 +34,7 @@ CONTRADICTED = {Label.SPAM: Verdict.HAM, Label.HAM: Verdict.SPAM}
 """The verdict that a label says was wrong; unsure contradicts nothing."""
 
 
-OF_FOLDERS = frozenset({"imap", "maildir", KEPT})
+OF_PEOPLE = frozenset({"imap", "maildir", "address", KEPT})
 """Sources of lessons after which old ones are learned again: what people did with their mail. Who
 teaches one mail by page, API or program is shown what it does, and takes back exactly that."""
 
@@ -87,9 +87,9 @@ class Teacher:
         """
         async with self._turn:
             summary = await self._teach(candidates, source, actor, given)
-            if source in OF_FOLDERS and summary.learned.total():
+            if source in OF_PEOPLE and summary.learned.total():
                 with suppress(StorageUnavailable):  # what they said is learned all the same
-                    await self._trainer.refresh()
+                    await self._trainer.refresh(first_scores=self._options.teaches_kept)
             return summary
 
     async def _teach(

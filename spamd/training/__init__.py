@@ -45,9 +45,9 @@ class TrainingOptions:
                them and a kill costs that many messages' work
     rehearse   lessons learned again when one label was taught after the other: as many as the
                fusion looks back on (`fusion.window`); 0: never
-    refresh    old lessons learned again, half of each label, after those that people give by moves
-               and what they keep: corrections are nearly all spam, and would pull the
-               filter to one side (E-039); 0: never
+    refresh    old lessons learned again, half of each label, after those that people give by
+               moves, reports to an address and what they keep: corrections are nearly all spam,
+               and would pull the filter to one side (E-039); 0: never
     attempts   how often a transaction is tried while another writer is in the way
     pause_s    seconds before the second attempt; doubled before each later one
     """

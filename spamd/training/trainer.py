@@ -154,12 +154,17 @@ class Trainer:
             await self._again(partial(self._rehearse, digests[start : start + size]))
         return len(digests)
 
-    async def refresh(self) -> int:
+    async def refresh(self, *, first_scores: bool) -> int:
         """Learn again those lessons of both labels that were learned longest ago; return how many.
 
         People correct what is wrong, nearly always to one label, and each correction steps the
         weights of the logistic classifiers that way. The lessons of before step back where that
         went too far. In turn each comes up; counts stay as they are (E-039).
+
+        Args:
+            first_scores: whether the fusion goes on looking at the scores that these lessons had
+                when they were given. Without, corrections, which are of mail that was judged
+                badly, don't remain all that it sees of a label (E-044).
 
         Raises:
             StorageUnavailable: nothing was learned again.
@@ -167,15 +172,15 @@ class Trainer:
         half = self._options.refresh // 2
         if half == 0:
             return 0
-        return await self._again(partial(self._refresh, half))
+        return await self._again(partial(self._refresh, half, first_scores=first_scores))
 
-    async def _refresh(self, half: int) -> int:
+    async def _refresh(self, half: int, *, first_scores: bool) -> int:
         async with self._unit_of_work() as work:
             oldest = [await work.listed(Selection(label=label, oldest=half)) for label in Label]
             if not all(oldest):
                 return 0  # a label alone says nothing of the other
             by_turns = [each.digest for pair in zip_longest(*oldest) for each in pair if each]
-            await _learned_again(work, by_turns, first_scores=True)
+            await _learned_again(work, by_turns, first_scores=first_scores)
         return len(by_turns)
 
     async def _one_sided(self) -> list[bytes]:

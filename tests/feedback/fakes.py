@@ -256,7 +256,8 @@ class FakeJournal(Trainer):
     history  every act of teaching that changed something
     sources  where each of these came from
     rehearsals  how often lessons were mixed again
-    refreshed   how many acts of teaching there were when old lessons were learned again
+    refreshed   how many acts of teaching there were when old lessons were learned again, and
+                whether by their first scores
     """
 
     clock: Clock
@@ -267,7 +268,7 @@ class FakeJournal(Trainer):
     down: bool = False
     rehearsals: int = 0
     refresh_fails: bool = False
-    refreshed: list[int] = field(default_factory=list)
+    refreshed: list[tuple[int, bool]] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     times: dict[bytes, datetime] = field(default_factory=dict)
 
@@ -340,10 +341,10 @@ class FakeJournal(Trainer):
             )
         return outcomes
 
-    async def refresh(self) -> int:
+    async def refresh(self, *, first_scores: bool) -> int:
         if self.refresh_fails:
             raise StorageUnavailable("the database is away")
-        self.refreshed.append(len(self.history))
+        self.refreshed.append((len(self.history), first_scores))
         return 0
 
     async def rehearse(self) -> int:

@@ -9,7 +9,7 @@ import pytest
 from spamd.admin.teaching import Source
 from spamd.bayes.decision import Verdict
 from spamd.errors import StorageUnavailable
-from spamd.feedback.options import FeedbackOptions
+from spamd.feedback.options import AccountOptions, FeedbackOptions
 from spamd.feedback.ports import Known
 from spamd.feedback.run_summary import RunSummary
 from spamd.feedback.teacher import Candidate, Teacher, release
@@ -20,6 +20,7 @@ from tests.feedback.fakes import FakeHeld, FakeJournal
 from tests.feedback.world import mail
 
 OPTIONS = FeedbackOptions(hold_after=3, hold_window_s=60)
+ACCOUNT = AccountOptions(host="127.0.0.1", user="alice", password="x")
 
 
 class Bench:
@@ -197,12 +198,25 @@ def test_f6_a_summary_says_what_became_of_every_mail() -> None:
 async def test_after_what_people_say_some_old_lessons_are_learned_again() -> None:
     bench = Bench()
     await bench.teach(candidate("one", Label.SPAM), candidate("two", Label.SPAM))
-    assert bench.journal.refreshed == [2]
+    assert bench.journal.refreshed == [(2, False)]
     await bench.teach(candidate("one", Label.SPAM, before=Label.SPAM))  # known already
-    assert bench.journal.refreshed == [2]
+    assert bench.journal.refreshed == [(2, False)]
 
 
-@pytest.mark.parametrize("source", [*Source, "http", "spamc", "address"])
+@pytest.mark.parametrize("source", ["imap", "maildir", "kept", "address"])
+@pytest.mark.parametrize(
+    ("accounts", "kept_days", "first"),
+    [((ACCOUNT,), 3.0, True), ((ACCOUNT,), 0.0, False), ((), 3.0, False)],
+)
+async def test_where_only_corrections_teach_old_lessons_are_judged_by_what_is_known_now(
+    source: str, accounts: tuple[AccountOptions, ...], kept_days: float, first: object
+) -> None:
+    bench = Bench(replace(OPTIONS, accounts=accounts, kept_days=kept_days))
+    await bench.teach(candidate("one", Label.SPAM), source=source)
+    assert bench.journal.refreshed == [(1, first)]
+
+
+@pytest.mark.parametrize("source", [*Source, "http", "spamc"])
 async def test_one_lesson_by_page_or_program_changes_nothing_but_what_it_taught(
     source: str,
 ) -> None:
