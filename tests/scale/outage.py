@@ -220,11 +220,11 @@ def outage(kind: str, *, away_s: float, quiet_s: float, rate: float = 20.0) -> d
             wait_until(
                 lambda each=member: caught_up(each),  # type: ignore[misc] # bound now
                 what="nothing waits",
-                deadline_s=120,
+                deadline_s=900,
                 pause_s=0.2,
             )
         wait_until(
-            lambda: site.lessons >= len(load.moved), what="moves", deadline_s=120, pause_s=0.2
+            lambda: site.lessons >= len(load.moved), what="moves", deadline_s=900, pause_s=0.2
         )
         settled_s = time.monotonic() - back
         told = load.told | {extract(mail).digest.hex(): label for label, mail in first}

@@ -6,24 +6,14 @@ The package needs others that would start servers: `.ci/install-packages` unpack
 import os
 import signal
 
+from tests.docs.blocks import block
 from tests.servers.base import PGBOUNCER_ROOT, Server
 from tests.servers.postgresql import Postgresql
 
 PROGRAM = PGBOUNCER_ROOT / "usr/sbin/pgbouncer"
 
-CONFIGURATION = """\
-[databases]
-* = host=127.0.0.1 port={behind} user=postgres
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = {pool}
-server_login_retry = 1
-{more}
-"""
+PRINTED = block("docs/scale.md", "[databases]")
+"""What an admin sets; besides we set another folder, and who may log in."""
 
 
 class Pgbouncer(Server):
@@ -39,11 +29,18 @@ class Pgbouncer(Server):
         super().__init__()
 
     def configure(self) -> None:
-        (self.directory / "pgbouncer.ini").write_text(
-            CONFIGURATION.format(
-                behind=self.server.port, port=self.port, pool=self._pool, more=self._more
-            )
-        )
+        text = PRINTED
+        for printed, ours in (
+            ("spamd = host=db1.example port=5432", f"* = host=127.0.0.1 port={self.server.port}"),
+            ("6432", str(self.port)),
+            ("scram-sha-256", "trust"),
+            ("/etc/pgbouncer", str(self.directory)),
+        ):
+            assert printed in text
+            text = text.replace(printed, ours)
+        ours = f"unix_socket_dir =\ndefault_pool_size = {self._pool}\nserver_login_retry = 1\n"
+        (self.directory / "pgbouncer.ini").write_text(f"{text}{ours}{self._more}\n")
+        (self.directory / "userlist.txt").write_text('"postgres" ""\n')
 
     def command(self) -> list[str]:
         return [str(PROGRAM), str(self.directory / "pgbouncer.ini")]

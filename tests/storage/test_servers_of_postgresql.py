@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import tomllib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -18,10 +19,17 @@ from spamd.storage.engine import Database
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions, server_urls
 from spamd.storage.store import Store
+from tests.docs.blocks import block
 from tests.servers.base import require
 from tests.servers.pgbouncer import Pgbouncer
 from tests.servers.postgresql import Postgresql, Standby
 from tests.storage.mails import SPAM, FixedClock, TeachingProcess, mail
+
+SEVERAL = tomllib.loads(block("docs/scale.md", "database.url ="))["database"]["url"]
+SYNCHRONOUS = block("docs/scale.md", "ALTER SYSTEM")
+
+ALONE = ("ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
+PORT = "SELECT inet_server_port()"
 
 AT_ONCE = 12
 """More than the connections of the pooler."""
@@ -73,69 +81,62 @@ def test_a_url_that_names_no_server_is_refused(url: str) -> None:
         DatabaseOptions(url=url)
 
 
-async def test_a_standby_that_takes_over_is_found_and_is_the_same_database() -> None:
-    require("postgresql")
-    with Postgresql() as primary, Standby(primary) as standby:
-        url = f"{standby.url('').removesuffix('/')},127.0.0.1:{primary.port}/postgres"
-        async with opened(url) as database:
-            async with database.writing() as connection:
-                await connection.execute(text("CREATE TABLE seen (n int)"))
-            await add(database, 1)
-            port = "SELECT inet_server_port()"
-            assert await value(database, port) == primary.port
-
-            standby.follows()
-            primary.kill()
-            with pytest.raises(StorageUnavailable):
-                await add(database, 2)
-            standby.promote()
-            await add(database, 3)
-
-            assert await value(database, port) == standby.port
-            assert await value(database, "SELECT string_agg(n::text, ' ') FROM seen") == "1 3"
-
-
-async def test_what_a_standby_lacks_that_takes_over_is_not_known_any_longer() -> None:
+async def test_a_standby_that_takes_over_is_found_and_what_it_lacks_is_not_known_any_longer() -> (
+    None
+):
     require("postgresql")
     clock = FixedClock()
     with Postgresql() as primary, Standby(primary) as standby:
-        url = f"{primary.url('').removesuffix('/')},127.0.0.1:{standby.port}/postgres"
+        primary.do("ALTER DATABASE postgres SET synchronous_commit = on", *SYNCHRONOUS.splitlines())
+        url = (
+            SEVERAL.replace("spamd@", "postgres@")
+            .replace("db1.example:5432", f"127.0.0.1:{standby.port}")
+            .replace("db2.example:5432", f"127.0.0.1:{primary.port}")
+            .replace("/spamd", "/postgres")
+        )
         async with opened(url) as database:
             await upgrade(database)
-            standby.follows()
-            standby.stop()
+            assert await value(database, PORT) == primary.port
             process = TeachingProcess(database, clock)
             store = Store(database, SCHEMA, BayesOptions(), clock)
 
-            async def told(sender: str) -> None:
-                await process.train(SPAM, mail("cheap offers", sender, sender))
+            async def told(name: str) -> None:
+                sender = f"{name}@x.example"
+                await process.train(SPAM, mail("cheap offers", name, sender))
                 await store.entries.put(Entry(effect=Effect.DENY, kind=Kind.ADDRESS, value=sender))
                 await store.wishes.change(sender, Wishes(tag_from=0.5))
                 clock.advance(seconds=1)
 
-            await told("lost@x.example")
+            await told("first")  # and the standby has it before we hear so
+            primary.do(*ALONE)
+            standby.stop()
+            await told("lost")
             await store.refresh()
+            assert store.snapshot.model.totals.spam == 2
             primary.kill()
+            with pytest.raises(StorageUnavailable):
+                await told("refused")
             standby.start()
+            standby.do(*ALONE)
             standby.promote()
             await store.refresh()
-            assert store.snapshot.model.totals.spam == 0
+            assert await value(database, PORT) == standby.port
+            assert known(store) == (1, 1, [True, False, False])
 
-            await told("kept@x.example")
+            await told("next")
             await store.refresh()
-
+            assert known(store) == (2, 2, [True, False, True])
             fresh = Store(database, SCHEMA, BayesOptions(), clock)
             await fresh.refresh()
-            assert known(store) == known(fresh)
-            assert (store.snapshot.model.totals.spam, len(store.senders.lists)) == (1, 1)
-            assert store.wishes_in_memory.of("lost@x.example") == NO_WISHES
+            ours, theirs = store.snapshot.model.tokens, fresh.snapshot.model.tokens
+            assert sorted(ours.ids.tolist()) == sorted(theirs.ids.tolist())
 
 
-def known(store: Store) -> tuple[object, ...]:
-    """Return what a process knows of lessons, lists and wishes."""
-    model, lists = store.snapshot.model, store.senders.lists
-    wished = [store.wishes_in_memory.of(f"{name}@x.example") for name in ("lost", "kept")]
-    return model.totals, sorted(model.tokens.ids.tolist()), len(lists), wished
+def known(store: Store) -> tuple[int, int, list[bool]]:
+    """Return what a process knows: spam learned, entries of lists, and whose wishes."""
+    wishes = store.wishes_in_memory
+    wished = [wishes.of(f"{name}@x.example") != NO_WISHES for name in ("first", "lost", "next")]
+    return int(store.snapshot.model.totals.spam), len(store.senders.lists), wished
 
 
 async def test_a_server_that_says_nothing_does_not_keep_the_other_from_being_used(
@@ -146,7 +147,7 @@ async def test_a_server_that_says_nothing_does_not_keep_the_other_from_being_use
         login, there = address.split("@")
         url = f"postgresql://{login}@127.0.0.1:{silent.getsockname()[1]},{there}/{name}"
         async with opened(url, connect_timeout_s=1.0) as database:
-            assert await value(database, "SELECT inet_server_port()") == postgresql.port
+            assert await value(database, PORT) == postgresql.port
             assert not database.pooled
 
 
