@@ -8,6 +8,7 @@ again meanwhile and once more before the process ends, takes a tenth of the time
 """
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,3 +22,19 @@ def loading() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@contextmanager
+def without(name: str) -> Iterator[None]:
+    """Have a module be absent meanwhile, unless it is loaded already.
+
+    What uses it only where it is there does without: a package that we need for another part.
+    """
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment] # as Python's manual has it: not to be found
+    try:
+        yield
+    finally:
+        del sys.modules[name]

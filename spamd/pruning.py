@@ -59,7 +59,7 @@ async def prune_apart(database: DatabaseOptions, options: PruneOptions) -> Prune
         sys.executable, "-P", "-m", "spamd.pruning", stdin=PIPE, stdout=PIPE
     )
     try:
-        said, _ = await process.communicate(pickle.dumps((database, options)))
+        said, _ = await process.communicate(pickle.dumps((database, options, NICE)))
     finally:
         if process.returncode is None:
             process.kill()
@@ -85,8 +85,8 @@ def main() -> None:
     """Do what the process that started us asks for."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    os.nice(NICE)
-    database, options = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our parent
+    database, options, nice = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our parent
+    os.nice(nice)
     done = asyncio.run(_done(database, options))
     sys.stdout.buffer.write(pickle.dumps(done))
 

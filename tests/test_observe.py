@@ -3,6 +3,8 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -370,3 +372,9 @@ def test_the_metrics_show_how_often_verdicts_were_wrong() -> None:
     assert shown("spam_passed", "low") == pytest.approx(0.0082, abs=1e-4)
     assert shown("spam_passed", "high") == pytest.approx(0.0574, abs=1e-4)
     assert shown("ham_lost", "estimate") == pytest.approx(0.005)
+
+
+def test_the_log_loads_nothing_that_paints_tracebacks() -> None:
+    code = "import spamd.observe.log, sys; print('rich' in sys.modules); import rich.console"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"

@@ -13,6 +13,7 @@ from spamd.feedback.watching.move_verifier import DATE_S
 from tests.cli.conftest import made_up
 from tests.servers.base import Server, greeting
 from tests.servers.dovecot import PASSWORD, Dovecot
+from tests.storage.migrated import lay
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -55,6 +56,7 @@ class Daemon(Server):
         return self.directory / "spamd.sqlite"
 
     def configure(self) -> None:
+        lay(self.database)
         self.config.write_text(
             f"""
 {self._listen} = "127.0.0.1:{self.port}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.servers.base import Server, greeting
+from tests.storage.migrated import lay
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -37,6 +38,7 @@ class Spamd(Server):
         return f"sqlite:///{self.directory}/spamd.sqlite"
 
     def configure(self) -> None:
+        lay(self.directory / "spamd.sqlite")
         self.config.write_text(
             f'relay.listen = "127.0.0.1:{self.port}"\n'
             'relay.hostname = "mx.test"\n'

@@ -13,11 +13,11 @@ from spamd.sample import Label
 from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.engine import Database
 from spamd.storage.mailboxes import SqlMailboxes
-from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.workers.leases import SqlLeases
 from tests.fakes import FakeClock
 from tests.feedback.fakes import FakeHeld, FakeLeases, FakeMailboxes
+from tests.storage.migrated import lay
 
 TIME = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
 CURSOR = Cursor(
@@ -66,9 +66,9 @@ async def ports(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param == "memory":
         yield Ports(FakeMailboxes(), FakeHeld(), FakeLeases(clock), clock)
         return
+    lay(tmp_path / "spamd.db")
     database = await Database.open(DatabaseOptions(url=f"sqlite:///{tmp_path}/spamd.db"))
     try:
-        await upgrade(database)
         yield Ports(
             SqlMailboxes(database), SqlHeldLessons(database), SqlLeases(database, clock), clock
         )

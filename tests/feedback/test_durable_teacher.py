@@ -19,7 +19,6 @@ from spamd.sample import Label
 from spamd.storage.engine import Database
 from spamd.storage.local.waiting_lessons import JournalOnDisk
 from spamd.storage.maintenance.verify import verify
-from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans
 from spamd.training.ports import LessonSummary, Selection
@@ -27,6 +26,7 @@ from tests.cli.conftest import made_up
 from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeHeld, FakeJournal
 from tests.storage.mails import FixedClock, TeachingProcess
+from tests.storage.migrated import lay
 
 OPTIONS = FeedbackOptions(spam_addresses=("spam@our.test",))
 
@@ -82,9 +82,10 @@ class Bench:
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     url = f"sqlite:///{tmp_path}/spamd.db"
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgresql_url")
+        url = request.getfixturevalue("migrated_postgresql_url")
+    else:
+        lay(tmp_path / "spamd.db")
     database = await Database.open(DatabaseOptions(url=url))
-    await upgrade(database)
     yield Bench(database, tmp_path)
     await database.close()
 

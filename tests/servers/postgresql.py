@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.base import Server, ServerError, postgresql_programs, require
+from tests.storage.migrated import bring_up
 from tests.waiting import wait_until
 
 SETTINGS = (
@@ -149,8 +150,26 @@ def postgresql() -> Iterator[Postgresql]:
 @pytest.fixture
 def postgresql_url(postgresql: Postgresql) -> Iterator[str]:
     """The URL of an empty database."""
+    yield from _copied(postgresql, "template0")
+
+
+@pytest.fixture(scope="session")
+def template(postgresql: Postgresql) -> str:
+    """The name of a database with the tables of this version, to be copied."""
+    postgresql.do("CREATE DATABASE migrated TEMPLATE template0")
+    bring_up(postgresql.url("migrated"))
+    return "migrated"
+
+
+@pytest.fixture
+def migrated_postgresql_url(postgresql: Postgresql, template: str) -> Iterator[str]:
+    """The URL of a database with the tables of this version."""
+    yield from _copied(postgresql, template)
+
+
+def _copied(postgresql: Postgresql, template: str) -> Iterator[str]:
     name = f"t{os.getpid()}_{next(NUMBERS)}"
-    postgresql.do(f"CREATE DATABASE {name} TEMPLATE template0")
+    postgresql.do(f"CREATE DATABASE {name} TEMPLATE {template}")
     yield postgresql.url(name)
     if postgresql.running:
         postgresql.do(f"DROP DATABASE {name} WITH (FORCE)")

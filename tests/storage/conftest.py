@@ -6,17 +6,22 @@ from pathlib import Path
 import pytest
 
 from spamd.storage.engine import Database
-from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from tests.storage.mails import FixedClock, TeachingProcess
+from tests.storage.migrated import lay
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseOptions:
-    """Where an empty database lies."""
+    """Where an empty database lies, or one with tables for who takes `database` too."""
+    with_tables = "database" in request.fixturenames
     if request.param == "sqlite":
-        return DatabaseOptions(url=f"sqlite:///{tmp_path}/spamd.db")
-    return DatabaseOptions(url=request.getfixturevalue("postgresql_url"))
+        path = tmp_path / "spamd.db"
+        if with_tables:
+            lay(path)
+        return DatabaseOptions(url=f"sqlite:///{path}")
+    there = "migrated_postgresql_url" if with_tables else "postgresql_url"
+    return DatabaseOptions(url=request.getfixturevalue(there))
 
 
 @pytest.fixture
@@ -28,10 +33,11 @@ async def empty(options: DatabaseOptions) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def database(empty: Database) -> Database:
+async def database(options: DatabaseOptions) -> AsyncIterator[Database]:
     """An open database with this version's tables."""
-    await upgrade(empty)
-    return empty
+    database = await Database.open(options)
+    yield database
+    await database.close()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, update
 
+from spamd import pruning
 from spamd.bayes.model import BayesOptions
 from spamd.errors import StorageUnavailable
 from spamd.message.facts import SCHEMA
@@ -177,8 +178,12 @@ class Told:
 
 
 async def test_d22_the_daemon_prunes_once_a_day_in_a_whole_site_and_sooner_when_it_failed(
-    old: TeachingProcess, options: DatabaseOptions, clock: FixedClock
+    old: TeachingProcess,
+    options: DatabaseOptions,
+    clock: FixedClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(pruning, "NICE", 0)  # beside other tests who gives way may wait for minutes
     options = replace(options, prune_floor=0, prune_seen_in=2)
     workers = [Store(old.database, SCHEMA, BayesOptions(), clock) for _ in range(2)]
     told = Told()
