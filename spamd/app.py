@@ -129,7 +129,7 @@ class Application:
         third_s = settings.relay.inspect_timeout_s / 3  # the last one is for its start
         self._extractor = Extractor(settings.reading, wait_s=third_s, work_s=third_s)
         no_verdicts = NoVerdicts(resources.scanner(settings, _no_model, os.urandom(16)))
-        self._teacher = resources.durable_teacher(None, settings, self.observer)
+        self._teacher = resources.durable_teacher(None, settings, self.observer, self._names)
         self._shared = Shared.of(
             settings.relay,
             no_verdicts,
@@ -325,7 +325,9 @@ class Application:
             outgoing=self._outgoing,
             defer=settings.relay.on_overload is OnOverload.DEFER,
         )
-        self._teacher = resources.durable_teacher(opened.store, settings, self.observer)
+        self._teacher = resources.durable_teacher(
+            opened.store, settings, self.observer, self._names
+        )
         self._shared.answered = lambda report, listener, reply: scans.answered(
             report, listener, queue_id(reply) or ""
         )

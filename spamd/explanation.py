@@ -19,6 +19,7 @@ from spamd.bayes.evidence import ClassifierEvidence, Explanation
 from spamd.lists.senders import UNKNOWN_SENDER, Standing
 from spamd.message.authentication.proof import Proof
 from spamd.message.features import Features
+from spamd.report import ScanReport
 from spamd.sample import Kind
 from spamd.wording import counted, printable
 
@@ -261,6 +262,14 @@ def as_text(found: Explanation, mail: Features, standing: Standing = UNKNOWN_SEN
     for table in tables(found, mail, everything=True):
         lines += ["", table.title, *_plain(table)]
     return _bounded("".join(f"{line}\n" for line in lines))
+
+
+def own_line(user: str, report: ScanReport) -> str:
+    """Return what a mail is for a user, and why, in one line."""
+    return (
+        f"For {printable(user, limit=120)} it is {report.verdict}: {printable(report.reason)}."
+        " What the site makes of it:"
+    )
 
 
 def _bounded(text: str) -> str:

@@ -134,18 +134,32 @@ class Taught(StrEnum):
 class MessageTeacher(Protocol):
     """Who learns and forgets single messages for a listener."""
 
-    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
+    @property
+    def personal(self) -> bool:
+        """Whether people have filters of their own; else all is taught for the site."""
+
+    async def knows(self, name: str) -> bool:
+        """Tell whether somebody of that name has a filter of their own.
+
+        Raises:
+            TemporaryError: that can't be asked now.
+        """
+
+    async def learn(
+        self, content: bytes, label: Label, *, source: str, actor: str, user: str = ""
+    ) -> Taught:
         """Learn a message as it was scanned, if that is known, else as it is.
 
         source  the way it came in, as the journal keeps it: "spamc", "http"
         actor   who says so, as the listener knows them
+        user    for whom, as the client names them; where that is nobody, for the site
 
         Raises:
             TemporaryError: nothing was learned; the client may come again.
         """
 
-    async def forget(self, content: bytes) -> Taught:
-        """Take back what a message taught.
+    async def forget(self, content: bytes, *, user: str = "") -> Taught:
+        """Take back what a message taught, for all or only by this user.
 
         Raises:
             TemporaryError: nothing has changed; the client may come again.

@@ -254,9 +254,15 @@ def teacher(
 
 
 def durable_teacher(
-    store: "Store | None", settings: "Settings", observer: "LessonObserver"
+    store: "Store | None",
+    settings: "Settings",
+    observer: "LessonObserver",
+    names: "Callable[[], Names] | None" = None,
 ) -> "DurableTeacher":
-    """Return what teaches, or keeps lessons on this machine while there is no database."""
+    """Return what teaches, or keeps lessons on this machine while there is no database.
+
+    Where `names` tells who users are and they have filters of their own, for them too.
+    """
     from spamd.feedback.durable_teacher import DurableTeacher, Knowledge
     from spamd.storage.local.waiting_lessons import JournalOnDisk
 
@@ -266,8 +272,20 @@ def durable_teacher(
             history=store.scans,
             teacher=teacher(store, settings, observer),
             trainer=trainer(store, settings, observer),
+            own=teacher(store, settings, observer, _itself),
+            users=user_trainer(store, settings),
         )
-    return DurableTeacher(knowledge, JournalOnDisk.of(settings.database), WallClock())
+    return DurableTeacher(
+        knowledge,
+        JournalOnDisk.of(settings.database),
+        WallClock(),
+        user_of(names) if settings.users.enabled and names else None,
+    )
+
+
+async def _itself(user: str) -> str:
+    """Return the user whose name is a user's already."""
+    return user
 
 
 def kept_choice(store: "Store", settings: "Settings") -> "Choice":

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from spamd.lists.senders import Standing
     from spamd.message.features import Features
     from spamd.observe.log import LogObserver
+    from spamd.report import ScanReport
     from spamd.storage.store import Store
     from spamd.users.ports import Names
 
@@ -61,7 +62,7 @@ def administration(
     knowledge   what was learned, if not as the store has it in memory
     """
     store = opened.store
-    knowledge = knowledge or StoreKnowledge(store)
+    knowledge = knowledge or StoreKnowledge(store, settings)
     mails = Mails(store.records, knowledge, settings.decision)
     trainer = resources.trainer(store, settings, observer)
     found = Administration(
@@ -91,8 +92,9 @@ def administration(
 class StoreKnowledge:
     """What was learned, as the store has it (`admin.ports.Knowledge`)."""
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: "Store", settings: Settings) -> None:
         self._store = store
+        self._settings = settings
 
     async def model(self, ids: NDArray[np.int64]) -> "Model":
         """Return a model of its own that knows these tokens."""
@@ -105,6 +107,14 @@ class StoreKnowledge:
     async def standing(self, features: "Features") -> "Standing":
         """Return what is known of the sender of a mail."""
         return self._store.senders.of(features.proof)
+
+    async def report(self, features: "Features", user: str) -> "ScanReport":
+        """Return a user's report on a mail, by what the database holds of them now."""
+        store = self._store
+        model = await store.load_model(features.sample.ids)
+        person = await resources.person(store, user)
+        judge = resources.scanner(self._settings, lambda: model, b"", lambda: store.senders).judge
+        return await asyncio.to_thread(judge, features, WallClock().monotonic(), person)
 
 
 class DaemonSite:

@@ -106,10 +106,17 @@ class FakeInspector:
 class NoTeacher:
     """Learns nothing (`ports.MessageTeacher`)."""
 
-    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
+    personal = False
+
+    async def knows(self, name: str) -> bool:
+        return False
+
+    async def learn(
+        self, content: bytes, label: Label, *, source: str, actor: str, user: str = ""
+    ) -> Taught:
         raise NotImplementedError
 
-    async def forget(self, content: bytes) -> Taught:
+    async def forget(self, content: bytes, *, user: str = "") -> Taught:
         raise NotImplementedError
 
 
@@ -118,23 +125,38 @@ class FakeTeacher:
     """Answers as it is told and remembers what it was given (`ports.MessageTeacher`).
 
     fault   raised instead
+    known   names of those who have filters of their own, where people have any
+    users   for whom it was asked to teach or to forget, in order
     """
 
     answer: Taught = Taught.LEARNED
     fault: BaseException | None = None
     learned: list[tuple[bytes, Label, str, str]] = field(default_factory=list)
     forgotten: list[bytes] = field(default_factory=list)
+    known: tuple[str, ...] = ()
+    users: list[str] = field(default_factory=list)
 
-    async def learn(self, content: bytes, label: Label, *, source: str, actor: str) -> Taught:
+    @property
+    def personal(self) -> bool:
+        return bool(self.known)
+
+    async def knows(self, name: str) -> bool:
+        return name in self.known
+
+    async def learn(
+        self, content: bytes, label: Label, *, source: str, actor: str, user: str = ""
+    ) -> Taught:
         if self.fault is not None:
             raise self.fault
         self.learned.append((content, label, source, actor))
+        self.users.append(user)
         return self.answer
 
-    async def forget(self, content: bytes) -> Taught:
+    async def forget(self, content: bytes, *, user: str = "") -> Taught:
         if self.fault is not None:
             raise self.fault
         self.forgotten.append(content)
+        self.users.append(user)
         return self.answer
 
 

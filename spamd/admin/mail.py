@@ -15,6 +15,7 @@ from spamd.bayes.evidence import ClassifierEvidence, Explanation, explain
 from spamd.explanation import PURPOSE, TRICKS, Disguise, sentences, with_sender
 from spamd.lists.senders import Standing
 from spamd.message.features import Features
+from spamd.report import ScanReport
 from spamd.sample import Kind
 
 CLUES = 15
@@ -108,7 +109,8 @@ class Mail:
     """All that is known of a mail.
 
     scan         as it was judged when it came
-    now          as it would be judged now
+    now          as the site would judge it now
+    own          as it is for the user that was asked for, where they have something of their own
     lesson       the lesson in force about it
     open         its words are shown; else there are none in what follows
     sentences    what it is; and if `open`, what spoke for and against, and what would change it
@@ -137,6 +139,7 @@ class Mail:
     trained_ham: int
     defects: tuple[str, ...]
     size_bytes: int
+    own: Judgement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,12 +195,14 @@ class Mails:
         explanation, standing = await self.explained(features)
         return _mail(scan, lesson, explanation, features, standing, words=words, people=people)
 
-    async def judged(self, features: Features) -> Judgement:
-        """Return how a mail would be judged now.
+    async def judged(self, features: Features, user: str = "") -> Judgement:
+        """Return how a mail would be judged now, for a user or by the site.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
+        if user:
+            return judgement_of(await self._knowledge.report(features, user))
         return judgement(*await self.explained(features, clues=1))
 
     async def explained(
@@ -258,6 +263,16 @@ def judgement(found: Explanation, standing: Standing) -> Judgement:
         probability=decision.probability,
         action=decision.action,
         reason=reason,
+    )
+
+
+def judgement_of(report: ScanReport) -> Judgement:
+    """Return the verdict of a report on a mail that could be judged."""
+    return Judgement(
+        verdict=report.verdict,
+        probability=0.5 if report.probability is None else report.probability,
+        action=report.action,
+        reason=report.reason,
     )
 
 

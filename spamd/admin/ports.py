@@ -19,6 +19,7 @@ from spamd.bayes.model import Model
 from spamd.lists.senders import Standing
 from spamd.message.features import Features
 from spamd.ports import Check
+from spamd.report import ScanReport
 from spamd.sample import Label, Sample
 from spamd.training.ports import Selection
 
@@ -279,6 +280,10 @@ class Knowledge(Protocol):
 
     async def standing(self, features: Features) -> Standing:
         """Return what is known of the sender of a mail."""
+        ...
+
+    async def report(self, features: Features, user: str) -> ScanReport:
+        """Return a user's report on a mail."""
         ...
 
 

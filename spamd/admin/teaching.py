@@ -21,15 +21,24 @@ from spamd.sample import Label
 class Teaches(Protocol):
     """Who learns and forgets mails that were read already (`feedback.DurableTeacher`)."""
 
-    async def teach(
-        self, mails: list[Features], label: Label, source: str, actor: str
-    ) -> RunSummary:
-        """Learn mails."""
+    @property
+    def personal(self) -> bool:
+        """Whether people have filters of their own."""
         ...
 
-    async def forget(self, mail: Features) -> Taught:
-        """Take back what a mail taught."""
+    async def teach(
+        self, mails: list[Features], label: Label, source: str, actor: str, user: str = ""
+    ) -> RunSummary:
+        """Learn mails, for a user or the site."""
         ...
+
+    async def forget(self, mail: Features, user: str = "") -> Taught:
+        """Take back what a mail taught, for all or only by a user."""
+        ...
+
+
+class NoFilter(ValueError):
+    """Nobody has a filter of their own here; the text says why."""
 
 
 class Source(StrEnum):
@@ -45,17 +54,19 @@ class Change:
 
     outcome   learned, known (it was taught so before), held for a review, waiting for the
               database, forgotten, unknown (it was never taught)
-    label     the lesson in force now
+    label     the site's lesson in force now
+    user      for whom it was, and what they have read before and after; "" the site
     """
 
     outcome: Taught
     label: Label | None
     before: Judgement
     after: Judgement
+    user: str = ""
 
 
 class Teaching:
-    """Teaches what somebody says on the page or by the API.
+    """Teaches what somebody says on the page or by the API, for the site or for a user.
 
     Args:
         mails: knows what was scanned, and judges it.
@@ -76,57 +87,73 @@ class Teaching:
         self._teacher = teacher
         self._extract = extract
 
-    async def teach(self, name: str, label: Label, source: Source, actor: str) -> Change | None:
+    async def teach(
+        self, name: str, label: Label, source: Source, actor: str, user: str = ""
+    ) -> Change | None:
         """Learn a mail by our id or its identity; None for one that is not known any more.
 
         Raises:
+            NoFilter: it is for a user, and users have none of their own.
             TemporaryError: nothing was learned.
         """
         found = await self._mails.features(name)
-        return None if found is None else await self._teach(found[1], label, source, actor)
+        return None if found is None else await self._teach(found[1], label, source, actor, user)
 
-    async def teach_mail(self, content: bytes, label: Label, source: Source, actor: str) -> Change:
+    async def teach_mail(
+        self, content: bytes, label: Label, source: Source, actor: str, user: str = ""
+    ) -> Change:
         """Learn a mail, scanned or not.
 
         Raises:
-            TemporaryError: nothing was learned.
+            NoFilter, TemporaryError: as `teach`.
         """
         features = await asyncio.to_thread(self._extract, content)
-        return await self._teach(features, label, source, actor)
+        return await self._teach(features, label, source, actor, user)
 
-    async def forget(self, name: str) -> Change | None:
+    async def forget(self, name: str, user: str = "") -> Change | None:
         """Take back what a mail taught; None for one that is not known any more.
 
         Raises:
-            TemporaryError: nothing was taken back.
+            NoFilter, TemporaryError: nothing was taken back, as `teach`.
         """
         found = await self._mails.features(name)
-        return None if found is None else await self._forget(found[1])
+        return None if found is None else await self._forget(found[1], user)
 
-    async def forget_mail(self, content: bytes) -> Change:
+    async def forget_mail(self, content: bytes, user: str = "") -> Change:
         """Take back what a mail taught, scanned or not.
 
         Raises:
-            TemporaryError: nothing was taken back.
+            NoFilter, TemporaryError: nothing was taken back, as `teach`.
         """
-        return await self._forget(await asyncio.to_thread(self._extract, content))
+        return await self._forget(await asyncio.to_thread(self._extract, content), user)
 
-    async def _teach(self, features: Features, label: Label, source: Source, actor: str) -> Change:
-        before = await self._mails.judged(features)
-        done = await self._teacher.teach([features], label, source.value, actor)
-        return await self._change(features, before, _taught(done))
+    async def _teach(
+        self, features: Features, label: Label, source: Source, actor: str, user: str
+    ) -> Change:
+        before = await self._before(features, user)
+        done = await self._teacher.teach([features], label, source.value, actor, user)
+        return await self._change(features, before, _taught(done), user)
 
-    async def _forget(self, features: Features) -> Change:
-        before = await self._mails.judged(features)
-        return await self._change(features, before, await self._teacher.forget(features))
+    async def _forget(self, features: Features, user: str) -> Change:
+        before = await self._before(features, user)
+        forgotten = await self._teacher.forget(features, user)
+        return await self._change(features, before, forgotten, user)
 
-    async def _change(self, features: Features, before: Judgement, outcome: Taught) -> Change:
+    async def _before(self, features: Features, user: str) -> Judgement:
+        if user and not self._teacher.personal:
+            raise NoFilter("users.enabled is off: nobody has a filter of their own")
+        return await self._mails.judged(features, user)
+
+    async def _change(
+        self, features: Features, before: Judgement, outcome: Taught, user: str
+    ) -> Change:
         lesson = await self._records.lesson(features.digest)
         return Change(
             outcome=outcome,
             label=None if lesson is None else lesson.label,
             before=before,
-            after=await self._mails.judged(features),
+            after=await self._mails.judged(features, user),
+            user=user,
         )
 
 

@@ -77,14 +77,6 @@ def own_json(user: str, report: "ScanReport") -> dict[str, object]:
     }
 
 
-def own_line(user: str, report: "ScanReport") -> str:
-    """Return what a mail is for a user, and why, in one line."""
-    return (
-        f"For {printable(user, limit=120)} it is {report.verdict}: {printable(report.reason)}."
-        " What the site makes of it:"
-    )
-
-
 def _sender_json(mail: "Features", standing: "Standing") -> dict[str, object]:
     proof, listed = mail.proof, standing.listed
     return {

@@ -9,6 +9,9 @@ on the disk of this machine (`WaitingLessons`); whoever gave them hears of it wh
 disk. Each carries the time it was given, which is its time in the database too: so a lesson that
 was learned already, or that a newer one has overtaken elsewhere, is passed over, and learning all
 that waits twice is the same as once.
+
+A lesson may be for a user: whoever is behind the name that came with it when it is learned. Where
+that is nobody, it is for the site.
 """
 
 import asyncio
@@ -19,12 +22,14 @@ from spamd.errors import StorageUnavailable
 from spamd.feedback.ports import History
 from spamd.feedback.run_summary import RunSummary
 from spamd.feedback.teacher import Candidate, Teacher
+from spamd.lists.ports import UserOf
 from spamd.message.features import Features
 from spamd.ports import Clock, Observer, Taught
 from spamd.sample import Label
 from spamd.training import Result
 from spamd.training.ports import WaitingLesson, WaitingLessons
 from spamd.training.trainer import Trainer
+from spamd.training.user_trainer import UserTrainer
 
 WITHIN_S = 8.0
 """A database that has not answered by then is away: clients wait ten seconds and more."""
@@ -34,12 +39,17 @@ WITHIN_S = 8.0
 class Knowledge:
     """What teaching needs of the database.
 
-    history   what we said about mails
+    history            what we said about mails
+    teacher, trainer   for the site
+    own                teaches for the user that is named as the actor
+    users              takes back for users
     """
 
     history: History
     teacher: Teacher
     trainer: Trainer
+    own: Teacher
+    users: UserTrainer
 
 
 class DurableTeacher:
@@ -49,14 +59,37 @@ class DurableTeacher:
         knowledge: what teaches; None while the database has not answered since the start.
         waiting: where lessons wait; None: nothing waits, who gives one hears that it failed.
         clock: the time a lesson is given.
+        user_of: the user behind a name, "" for none, None when nobody answers; without it all
+            is taught for the site.
     """
 
     def __init__(
-        self, knowledge: Knowledge | None, waiting: WaitingLessons | None, clock: Clock
+        self,
+        knowledge: Knowledge | None,
+        waiting: WaitingLessons | None,
+        clock: Clock,
+        user_of: UserOf | None = None,
     ) -> None:
         self._knowledge = knowledge
         self._waiting = waiting
         self._clock = clock
+        self._user_of = user_of
+
+    @property
+    def personal(self) -> bool:
+        """Whether people have filters of their own."""
+        return self._user_of is not None
+
+    async def user(self, name: str) -> str:
+        """Return for whom a lesson is that comes with this name, "" for the site.
+
+        Raises:
+            StorageUnavailable: that could not be asked.
+        """
+        found = await self._user_of(name) if self._user_of and name else ""
+        if found is None:
+            raise StorageUnavailable("whom a lesson is for could not be asked")
+        return found
 
     @property
     def waiting_bytes(self) -> int:
@@ -64,29 +97,37 @@ class DurableTeacher:
         return 0 if self._waiting is None else self._waiting.size_bytes
 
     async def teach(
-        self, mails: Sequence[Features], label: Label, source: str, actor: str
+        self, mails: Sequence[Features], label: Label, source: str, actor: str, user: str = ""
     ) -> RunSummary:
         """Learn mails; on return the lessons are in the database or on the disk.
+
+        They are for whoever is behind the name `user`, else for the site.
 
         Raises:
             TemporaryError: they are neither; the client may come again.
         """
         given = self._clock.now()
+        name = user if self.personal else ""
         lessons = [
-            WaitingLesson(features=each, label=label, source=source, actor=actor, given=given)
+            WaitingLesson(
+                features=each, label=label, source=source, actor=actor, given=given, user=name
+            )
             for each in mails
         ]
         done = await self._done_or_kept(lessons)
         return RunSummary(waiting=len(lessons)) if done is None else done
 
-    async def forget(self, mail: Features) -> Taught:
-        """Take back what a mail taught, or have that wait.
+    async def forget(self, mail: Features, user: str = "") -> Taught:
+        """Take back what a mail taught, for all or only by one user, or have that wait.
 
         Raises:
             TemporaryError: nothing has changed; the client may come again.
         """
         given = self._clock.now()
-        lesson = WaitingLesson(features=mail, label=None, source="", actor="", given=given)
+        name = user if self.personal else ""
+        lesson = WaitingLesson(
+            features=mail, label=None, source="", actor="", given=given, user=name
+        )
         done = await self._done_or_kept([lesson])
         if done is None:
             return Taught.WAITING
@@ -132,15 +173,19 @@ class DurableTeacher:
         if knowledge is None:
             raise StorageUnavailable("the database has not answered since the start")
         first = lessons[0]
+        user = await self.user(first.user)
         candidates = [
             await candidate_of(each.features, first.label or Label.HAM, knowledge.history)
             for each in lessons
         ]
         if first.label is not None:
-            teacher = knowledge.teacher
-            return await teacher.teach(candidates, first.source, first.actor, first.given)
+            teacher, actor = (knowledge.own, user) if user else (knowledge.teacher, first.actor)
+            return await teacher.teach(candidates, first.source, actor, first.given)
         digests = [each.features.digest for each in candidates]
-        outcomes = await knowledge.trainer.forget(digests, given_before=first.given)
+        if user:
+            outcomes = await knowledge.users.forget(user, digests, given_before=first.given)
+        else:
+            outcomes = await knowledge.trainer.forget(digests, given_before=first.given)
         return RunSummary(examined=sum(each.result is Result.FORGOTTEN for each in outcomes))
 
 

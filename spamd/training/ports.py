@@ -139,6 +139,7 @@ class WaitingLesson:
 
     label   None: what the mail taught is to be taken back
     given   when (UTC)
+    user    for whom, as they were named; "" for the site
     """
 
     features: Features
@@ -146,6 +147,7 @@ class WaitingLesson:
     source: str
     actor: str
     given: datetime
+    user: str = ""
 
 
 class WaitingLessons(Protocol):

@@ -26,7 +26,7 @@ minimum_spam = 5
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,unsupported_method,ignored_auth,positive_data_acceptance,negative_data_rejection"  # noqa: E501 - one argument
 
-NAMES = "^/api/(lists|wishes)$"
+NAMES = "^/api/(lists|wishes|teach|forget|mails/.mail./lesson)$"
 """Operations that take names: whether a text is one of somebody, no schema says."""
 
 

@@ -26,9 +26,11 @@ from spamd.lists.ports import Written
 from spamd.message.features import Features, extract
 from spamd.ports import Clock
 from spamd.sample import Label
-from spamd.training import Outcome, Result
+from spamd.training import Outcome, Result, TrainingOptions
 from spamd.training.ports import KEPT
 from spamd.training.trainer import Trainer
+from spamd.training.user_ports import UserUnitOfWork
+from spamd.training.user_trainer import UserTrainer
 from tests.fakes import FakeClock
 
 WAITING = {KeptState.UNREAD, KeptState.READ}
@@ -360,7 +362,14 @@ class FakeJournal(Trainer):
 
 def durable(journal: FakeJournal, teacher: Teacher) -> DurableTeacher:
     """Return what teaches for a client that names mails; nothing waits when that fails."""
-    knowledge = Knowledge(history=journal, teacher=teacher, trainer=journal)
+
+    def no_work() -> UserUnitOfWork:
+        raise NotImplementedError
+
+    users = UserTrainer(unit_of_work=no_work, clock=FakeClock(), options=TrainingOptions())
+    knowledge = Knowledge(
+        history=journal, teacher=teacher, trainer=journal, own=teacher, users=users
+    )
     return DurableTeacher(knowledge, None, FakeClock())
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from spamd.errors import StorageUnavailable
 from spamd.feedback.durable_teacher import DurableTeacher, Knowledge
@@ -17,11 +18,16 @@ from spamd.message.features import extract
 from spamd.ports import Taught
 from spamd.sample import Label
 from spamd.storage.engine import Database
+from spamd.storage.layers.tables import user_lesson
+from spamd.storage.layers.unit_of_work import SqlUserUnitOfWork
 from spamd.storage.local.waiting_lessons import JournalOnDisk
 from spamd.storage.maintenance.verify import verify
 from spamd.storage.options import DatabaseOptions
 from spamd.storage.scans import Scans
+from spamd.training import TrainingOptions
+from spamd.training.personal import PersonalTrainer
 from spamd.training.ports import LessonSummary, Selection
+from spamd.training.user_trainer import UserTrainer
 from tests.cli.conftest import made_up
 from tests.fakes import FakeClock, FakeObserver
 from tests.feedback.fakes import FakeHeld, FakeJournal
@@ -54,17 +60,45 @@ class Bench:
         self.file = folder / "local/lessons.waiting"
         self.waiting = JournalOnDisk(folder / "local", 1024 * 1024)
         teacher = Teacher(self.process.trainer, held, self.clock, OPTIONS, self.observer)
-        knowledge = Knowledge(history=self.scans, teacher=teacher, trainer=self.process.trainer)
-        self.durable = DurableTeacher(knowledge, self.waiting, self.clock)
+        options = TrainingOptions(pause_s=0)
+        users = UserTrainer(unit_of_work=self.work, clock=self.clock, options=options)
+        personal = PersonalTrainer(
+            unit_of_work=self.work, clock=self.clock, options=options, observer=None, user_of=itself
+        )
+        knowledge = Knowledge(
+            history=self.scans,
+            teacher=teacher,
+            trainer=self.process.trainer,
+            own=Teacher(personal, held, self.clock, OPTIONS, self.observer),
+            users=users,
+        )
+        self.names: dict[str, str | None] = {}
+        self.durable = DurableTeacher(knowledge, self.waiting, self.clock, self.user_of)
         self.teacher = MessageTeacher(self.durable, extract)
 
-    async def learn(self, number: int, label: Label) -> Taught:
-        self.clock.advance(seconds=1)
-        return await self.teacher.learn(made_up("x", number), label, source="http", actor="a")
+    def work(self) -> SqlUserUnitOfWork:
+        return SqlUserUnitOfWork(self.process.database, self.process.cache, self.clock)
 
-    async def forget(self, number: int) -> Taught:
+    async def user_of(self, name: str) -> str | None:
+        return self.names.get(name, "")
+
+    async def learn(self, number: int, label: Label, user: str = "") -> Taught:
         self.clock.advance(seconds=1)
-        return await self.teacher.forget(made_up("x", number))
+        mail = made_up("x", number)
+        return await self.teacher.learn(mail, label, source="http", actor="a", user=user)
+
+    async def forget(self, number: int, user: str = "") -> Taught:
+        self.clock.advance(seconds=1)
+        return await self.teacher.forget(made_up("x", number), user=user)
+
+    async def of_users(self) -> dict[str, set[tuple[int, str]]]:
+        numbers = {extract(made_up("x", number)).digest: number for number in range(20)}
+        async with self.process.database.reading() as connection:
+            rows = await connection.execute(select(user_lesson))
+            found: dict[str, set[tuple[int, str]]] = {}
+            for row in rows:
+                found.setdefault(row.user, set()).add((numbers[row.digest], row.label))
+        return found
 
     async def catch_up(self) -> None:
         await self.durable.learn_waiting(self.observer)
@@ -110,6 +144,35 @@ async def test_lessons_wait_and_are_learned_in_order_when_the_database_is_back(
     assert ("lessons.caught_up", {"lessons": 4, "unreadable": 0}) in bench.observer.events
     assert (await verify(bench.process.database, SCHEMA)).faults == ()
     assert await bench.learn(3, Label.SPAM) is Taught.LEARNED
+
+
+async def itself(user: str) -> str:
+    return user
+
+
+async def test_a_lesson_for_a_user_waits_under_their_name_and_becomes_theirs(bench: Bench) -> None:
+    bench.names = {"Anna": "anna@x.test", "bob": "bob@x.test"}
+    assert await bench.learn(1, Label.SPAM, "Anna") is Taught.LEARNED
+    assert await bench.learn(2, Label.SPAM, "nobody") is Taught.LEARNED
+    assert await bench.teacher.knows("Anna")
+    assert not await bench.teacher.knows("nobody")
+    bench.names["Anna"] = None  # who she is can't be asked
+    assert await bench.learn(3, Label.SPAM, "Anna") is Taught.WAITING
+    assert await bench.learn(3, Label.HAM, "bob") is Taught.WAITING
+    assert await bench.forget(1, "Anna") is Taught.WAITING
+    assert await bench.forget(2, "bob") is Taught.WAITING
+    with pytest.raises(StorageUnavailable):
+        await bench.teacher.knows("Anna")
+    with pytest.raises(StorageUnavailable):
+        await bench.catch_up()
+    assert await bench.of_users() == {"anna@x.test": {(1, "spam")}}
+    bench.names["Anna"] = "anna@x.test"
+    await bench.catch_up()
+    assert await bench.of_users() == {"anna@x.test": {(3, "spam")}, "bob@x.test": {(3, "ham")}}
+    assert 2 in await bench.labels()  # it is the site's, bob had never taught it
+    assert await bench.forget(3, "bob") is Taught.FORGOTTEN
+    assert await bench.forget(3, "bob") is Taught.UNKNOWN
+    assert (await verify(bench.process.database, SCHEMA)).faults == ()
 
 
 async def test_all_that_waits_learned_twice_is_the_same_as_once(bench: Bench) -> None:

@@ -127,7 +127,7 @@ async def test_lessons_of_who_is_forgotten_leave_the_disk_and_the_others_are_lea
     journal: JournalOnDisk, tmp_path: Path
 ) -> None:
     assert (journal.names(), await journal.drop({"zelda"})) == (set(), 0)
-    hers = [replace(lesson(number), actor="zelda") for number in (1, 3)]
+    hers = [replace(lesson(1), actor="zelda"), replace(lesson(3), user="zelda")]
     await journal.keep([lesson(0), hers[0], lesson(2), hers[1]])
     assert journal.names() == {"zelda", lesson(0).actor}
     assert await journal.drop({"zelda", "nobody"}) == 2

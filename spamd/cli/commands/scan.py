@@ -224,7 +224,7 @@ async def _explain(here: Session, wanted: Targets, user: str, shown: _Shown) -> 
     from spamd.bayes.evidence import explain as explained
     from spamd.cli import explanation
     from spamd.cli.mail.extraction import extracted
-    from spamd.explanation import with_sender
+    from spamd.explanation import own_line, with_sender
 
     done, failed = 0, 0
     async with resources.open_store(here.settings) as store:
@@ -256,7 +256,7 @@ async def _explain(here: Session, wanted: Targets, user: str, shown: _Shown) -> 
                 if done:
                     line()
                 if own is not None:
-                    line(explanation.own_line(user, own))
+                    line(own_line(user, own))
                 explanation.show(name, result, mail, standing, everything=shown.everything)
             done += 1
     if failed and not done:

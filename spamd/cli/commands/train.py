@@ -156,13 +156,15 @@ def retrain(
     ],
     *,
     user: UserOption = "",
+    daemon: DaemonOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Correct a lesson or a verdict: this mail is spam, or ham.
 
     A message given by its X-Spam-Id is learned as it was scanned. A lesson under the other label is
-    taken back first, in the same transaction.
+    taken back first, in the same transaction. --user and --daemon are as for train.
     """
+    refuse_daemon(context, daemon=daemon)
     refuse_terminal(context, names)
     wanted = targets(names)
     extent = files.extent(wanted.paths, files.MANY_FILES)

@@ -15,9 +15,10 @@ class Arguments:
     config       the settings file, if one is named
     given        "section.key=value" of each --set
     flags        options without a value
+    user         of --user, if one is named
     """
 
-    __slots__ = ("_all", "command", "config", "flags", "given")
+    __slots__ = ("_all", "command", "config", "flags", "given", "user")
 
     def __init__(self, arguments: "Sequence[str]") -> None:
         self._all = arguments
@@ -25,6 +26,7 @@ class Arguments:
         self.config: str | None = None
         self.given: list[str] = []
         self.flags: set[str] = set()
+        self.user: str | None = None
         remaining = iter(arguments)
         for argument in remaining:
             self._take(argument, remaining)
@@ -37,6 +39,8 @@ class Arguments:
                 self.given.append(value)
             else:
                 self.config = value
+        elif name == "--user":
+            self.user = value if equals else next(remaining, "")
         elif argument.startswith("-") and argument != "-":
             self.flags.add(argument)
         else:

@@ -11,6 +11,13 @@ if TYPE_CHECKING:
 
 FLAGS = {"--only-fields": "only_fields", "--exit-code": "exit_code", "--defer": "defer"}
 
+TAUGHT = (
+    ["train", "spam", "-"], ["train", "ham", "-"],
+    ["retrain", "spam", "-"], ["retrain", "ham", "-"],
+    ["forget", "-"],
+)  # fmt: skip
+"""Commands that the daemon can do."""
+
 USAGE = 64
 
 
@@ -24,7 +31,10 @@ def filtered(arguments: list[str], run: "Callable[[list[str]], int]") -> int | N
         wanted = Arguments(arguments)
         if wanted.command[:1] != ["filter"]:
             return None
-        if wanted.command == ["filter"] and wanted.flags <= FLAGS.keys() and not os.isatty(STDIN):
+        plain = (
+            wanted.command == ["filter"] and wanted.flags <= FLAGS.keys() and wanted.user is None
+        )
+        if plain and not os.isatty(STDIN):
             from spamd.cli.pipe.filtering import Options, filtered
 
             asked = {FLAGS[flag]: True for flag in wanted.flags}
@@ -44,7 +54,9 @@ def filtered(arguments: list[str], run: "Callable[[list[str]], int]") -> int | N
 def taught(arguments: list[str], run: "Callable[[list[str]], int]") -> int:
     """Have the daemon learn or forget a mail, if a command line plainly asks for it; else `run`."""
     wanted = Arguments(arguments)
-    plain = wanted.command in (["train", "spam", "-"], ["train", "ham", "-"], ["forget", "-"])
+    user = wanted.user
+    named = user is None or (user and user.isascii() and user.isprintable())  # a header holds it
+    plain = wanted.command in TAUGHT and named
     if not plain or wanted.flags != {"--daemon"} or os.isatty(STDIN):
         return run(arguments)
     from spamd.cli.pipe.learning import taught

@@ -1,7 +1,8 @@
-"""`spamd train spam - --daemon` and `spamd forget - --daemon`: by way of the daemon.
+"""`spamd train spam - --daemon`, also `retrain` and `forget`: by way of the daemon.
 
-It costs no start-up, and needs no right on the database. Where no daemon answers, the whole command
-does it; it then reads the mail once more from the same descriptor.
+It costs no start-up, and needs no right on the database. Where no daemon answers, or it does not
+know the user of `--user`, the whole command does it, or says what is wrong; it then reads the mail
+once more from the same descriptor.
 """
 
 import os
@@ -34,8 +35,10 @@ def taught(wanted: Arguments, run: "Callable[[list[str]], int]") -> int:
     mail.read(STDIN)
     if not mail.size_bytes:
         return _said(2, "spamd: standard input is empty", TROUBLE)
-    label = wanted.command[1] if wanted.command[0] == "train" else ""
+    label = "" if wanted.command[0] == "forget" else wanted.command[1]
     fields = {"Message-class": label, "Set": "local"} if label else {"Remove": "local"}
+    if wanted.user:
+        fields |= {"User": wanted.user, "Own": "yes"}
     try:
         addresses = value_of("spamc.listen", (), wanted.config, wanted.given, os.environ)
         said, _ = daemon.ask(addresses, "TELL", fields, mail, time.monotonic() + LIMIT_S)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from spamd.bayes.decision import Verdict
 from spamd.errors import DeadlineExceeded, MessageTooLarge, TemporaryError
-from spamd.explanation import CLUES, as_text
+from spamd.explanation import CLUES, as_text, own_line
 from spamd.listeners.preface import Preface, judged_behind
 from spamd.listeners.spamc.mail import (
     body_start,
@@ -171,7 +171,8 @@ class Exchange:
                 found = self._shared.judge.inspector.explain(report, CLUES)
                 if found is None or report.features is None:
                     return f"{report.verdict}\n  {report.reason}\n".encode()
-                return as_text(found, report.features, report.standing).encode()
+                own = f"{own_line(report.user, report)}\n" if report.user else ""
+                return (own + as_text(found, report.features, report.standing)).encode()
             case _:
                 return b""
 

@@ -9,6 +9,7 @@ from spamd.listeners.spamc.request import Code, Refused
 from spamd.listeners.spamc.teaching import Teaching
 from spamd.network.shared import Shared
 from spamd.network.stream_listener import Connection, StreamListener
+from spamd.network.teaching_for import open_to_all
 
 FULL = Refused(Code.TEMPORARY, "too many connections")
 
@@ -21,7 +22,7 @@ def spamc_listener(
     options  of this listener
     sockets  listening ones, one for each of `options.listeners`
     """
-    teaching = Teaching(shared)
+    teaching = Teaching(shared, to_all=open_to_all(options.listeners))
 
     async def serve(connection: Connection) -> None:
         await Exchange(shared, teaching, connection).run()

@@ -4,9 +4,9 @@
 
 What SpamAssassin's spamd takes is taken, and what it refuses is refused with its words: the source
 is its code (spamd.raw of 4.0.1), for the protocol's description leaves much open. Names of headers
-are taken in any case; unknown headers are skipped. Version 1.0 has no headers. A mail of an
-announced length ends there: white space behind it is ignored, anything else tells that the length
-is wrong, and half a mail must not be judged, still less handed back as the whole.
+are taken in any case; unknown headers are skipped; `Own` is ours alone. Version 1.0 has no headers.
+A mail of an announced length ends there: white space behind it is ignored, anything else tells that
+the length is wrong, and half a mail must not be judged, still less handed back as the whole.
 
 No input or output here: bytes are fed in, pieces of the mail come out, and however the bytes are
 cut the result is the same. Lengths are checked before anything is kept.
@@ -36,6 +36,7 @@ class Code(StrEnum):
     """Response codes, of sysexits.h, each with what stands behind it on the wire."""
 
     TOO_LARGE = "65 Data Error"
+    NO_USER = "67 No User"
     UNAVAILABLE = "69 Service Unavailable"
     INTERNAL = "70 Internal Error"
     TEMPORARY = "75 Temporary Failure"
@@ -80,6 +81,7 @@ class Head:
 
     version         of the protocol that the client speaks, which decides the shape of the reply
     user            whom the client says it asks for: unproven, and no path
+    own             a TELL is for that user or for nobody; else, where that is no user, for the site
     length          of the mail in bytes, as it comes over the wire; None: as far as the end
     compressed      the mail is a zlib stream
     label           what a TELL says the mail is
@@ -89,6 +91,7 @@ class Head:
     verb: Verb
     version: tuple[int, int]
     user: str = ""
+    own: bool = False
     length: int | None = None
     compressed: bool = False
     label: Label | None = None
@@ -264,6 +267,10 @@ def _user(head: Head, value: bytes) -> None:
     head.user = value.decode("utf_8", "replace")
 
 
+def _own(head: Head, value: bytes) -> None:
+    head.own = value.lower() == b"yes"
+
+
 def _compress(head: Head, value: bytes) -> None:
     if value.lower() != b"zlib":
         raise Refused(Code.PROTOCOL, f"(compression type not supported: {_shown(value)})")
@@ -289,6 +296,7 @@ def _remove(head: Head, value: bytes) -> None:
 _HEADERS: dict[bytes, Callable[[Head, bytes], None]] = {
     b"content-length": _length,
     b"user": _user,
+    b"own": _own,
     b"compress": _compress,
     b"message-class": _message_class,
     b"set": _set,

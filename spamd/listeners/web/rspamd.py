@@ -139,14 +139,22 @@ class Rspamd:
 
     async def learn(self, request: Request, label: Label) -> Response:
         """Learn a message."""
-        actor = await self._access.require(request)
+        user = self._whose(request)
+        actor = await self._access.require(request, user)
         limit = self._time_limit()
         try:
             message = await self._body(request, limit)
             try:
                 if not message.size_bytes:
                     raise Refusal(400, "there is no message in the body")
-                taught = await self._learned(message, label, actor, limit)
+
+                async def learned(content: bytes) -> Taught:
+                    teacher = self._shared.teacher
+                    return await teacher.learn(
+                        content, label, source="http", actor=actor, user=user
+                    )
+
+                taught = await self._learned(message, learned, limit)
             finally:
                 message.close()
         except TemporaryError as error:
@@ -192,17 +200,27 @@ class Rspamd:
         encoding = encoding_of(*fields.getlist("content-encoding"), *fields.getlist("compression"))
         return await self._bodies.received(request.receive, peer.share, limit, encoding)
 
+    def _whose(self, request: Request) -> str:
+        """Return the user for whom a message is learned, "" for the site: who would read it."""
+        if not self._shared.teacher.personal:
+            return ""
+        peer: Peer = request.state.peer
+        readers = envelope_of(fields_of(request.headers.raw), peer.address).readers
+        return readers[0].decode("utf-8", "surrogateescape") if len(readers) == 1 else ""
+
     async def _learned(
-        self, message: SpooledMessage, label: Label, actor: str, limit: TimeLimit
+        self,
+        message: SpooledMessage,
+        learn: Callable[[bytes], Awaitable[Taught]],
+        limit: TimeLimit,
     ) -> Taught:
-        teacher, timeout_s = self._shared.teacher, self._shared.options.inspect_timeout_s
+        timeout_s = self._shared.options.inspect_timeout_s
         if not message.spooled:
             with limit.of(timeout_s):
-                return await teacher.learn(message.whole(), label, source="http", actor=actor)
+                return await learn(message.whole())
         async with self._large_lesson:  # at most one of them lies in memory
             with limit.of(timeout_s):
-                content = await asyncio.to_thread(b"".join, message.again())
-                return await teacher.learn(content, label, source="http", actor=actor)
+                return await learn(await asyncio.to_thread(b"".join, message.again()))
 
     def _told(self, report: ScanReport, envelope: Envelope) -> None:
         self._actions[reply.ACTIONS[report.action]] += 1

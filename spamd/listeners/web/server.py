@@ -32,6 +32,7 @@ from spamd.listeners.web.protocol import Connections, HttpProtocol
 from spamd.listeners.web.rspamd import Rspamd
 from spamd.network.shared import Shared
 from spamd.network.sockets import BACKLOG
+from spamd.network.teaching_for import open_to_all
 from spamd.ports import Health
 from spamd.sample import Label
 
@@ -75,7 +76,8 @@ class HttpListener:
         self._sockets = sockets
         self._guard = _guard(options, shared, administration)
         count = self.connections.connections.__len__
-        rspamd = Rspamd(shared, Access(self._guard.passwords, shared), bounds, taught, count)
+        access = Access(self._guard.passwords, shared, to_all=open_to_all(options.listeners))
+        rspamd = Rspamd(shared, access, bounds, taught, count)
         routes = [
             *rspamd.routes(),
             *HealthRoutes(health).routes(),

@@ -95,11 +95,12 @@ class JournalOnDisk:
             return sum(each is not None for _, each in _records(content, 0))
 
     def names(self) -> set[str]:
-        """Return who has given lessons that wait; it reads all of them."""
+        """Return who has given lessons that wait, and for whom; it reads all of them."""
         if not self.any:
             return set()
         with self._mapped() as content:
-            return {each.actor for _, each in _records(content, 0) if each is not None}
+            lessons = [each for _, each in _records(content, 0) if each is not None]
+            return {name for each in lessons for name in _names(each)}
 
     async def keep(self, lessons: Sequence[WaitingLesson]) -> None:
         records = b"".join(_record(each) for each in lessons)
@@ -122,7 +123,7 @@ class JournalOnDisk:
         return done, lost
 
     async def drop(self, names: Collection[str]) -> int:
-        """Have lessons that these have given never been; return how many waited.
+        """Have lessons that these have given, or others for them, never been; return how many.
 
         Raises:
             StorageUnavailable: they can't be dropped, or another process has been learning what
@@ -140,7 +141,11 @@ class JournalOnDisk:
 
     def _overwrite(self, names: Collection[str]) -> int:
         with self._mapped() as content:
-            gone = [place for place, each in _records(content, 0) if each and each.actor in names]
+            gone = [
+                place
+                for place, each in _records(content, 0)
+                if each is not None and not _names(each).isdisjoint(names)
+            ]
         with self._path.open("r+b") as file:
             for place in gone:
                 record = _framed(DROPPED * (place.stop - place.start))
@@ -262,6 +267,7 @@ def _record(lesson: WaitingLesson) -> bytes:
             "source": lesson.source,
             "actor": lesson.actor,
             "given": lesson.given.isoformat(),
+            "user": lesson.user,
         }
     ).encode()
     return _framed(ABOUT.pack(len(about)) + about + encode_features(lesson.features) + END)
@@ -282,9 +288,14 @@ def _lesson(payload: bytes) -> WaitingLesson | None:
             source=about["source"],
             actor=about["actor"],
             given=datetime.fromisoformat(about["given"]),
+            user=about.get("user", ""),  # none in records of an older version
         )
     except (BlobError, ValueError, KeyError, TypeError, struct.error):
         return None
+
+
+def _names(lesson: WaitingLesson) -> set[str]:
+    return {lesson.actor, lesson.user} - {""}
 
 
 def _write(descriptor: int, content: bytes) -> None:

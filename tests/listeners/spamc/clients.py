@@ -31,6 +31,7 @@ async def running(
     inspector: Inspector | None = None,
     teacher: MessageTeacher | None = None,
     address: str = "127.0.0.1:0",
+    mode: str = "0660",
     **options: Any,
 ) -> AsyncIterator[Running]:
     """Run a listener."""
@@ -39,7 +40,7 @@ async def running(
     shared = Shared.of(
         RelayOptions(**options), inspector, teacher or NoTeacher(), observer, FakeClock()
     )
-    spamc = SpamcOptions(listen=(address,))
+    spamc = SpamcOptions(listen=(address,), socket_mode=mode)
     ((sock,),) = open_sockets(spamc.listeners, 1)
     listener = spamc_listener(spamc, shared, [sock])
     await listener.start()

@@ -2,14 +2,17 @@
 
 import asyncio
 import os
+import pwd
 import subprocess
 import zlib
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.fakes import SPAM, FakeInspector, FakeTeacher
 from tests.listeners.spamc.clients import MAIL, Running, request, running
+from tests.rights import NOBODY, needs_root
 from tests.servers.base import require
 from tests.servers.spamassassin import SPAMC
 from tests.waiting import until
@@ -175,6 +178,28 @@ async def test_spamc_hands_on_the_mail_as_it_was_when_there_is_no_verdict() -> N
 async def test_spamc_says_that_it_may_not_teach(networks: tuple[str, ...], code: int) -> None:
     async with running(teacher=FakeTeacher(), report_networks=networks) as here:
         assert (await spamc_says(here, "-L", "spam"))[0] == code
+
+
+@needs_root
+async def test_at_a_socket_that_all_may_open_an_account_teaches_for_itself_only(
+    home: Path,
+) -> None:
+    require("spamassassin")
+    teacher = FakeTeacher(known=("anna",))
+    command = [str(SPAMC), "-U", f"{home}/s", "-L", "spam"]
+
+    def told(*options: str, user: int | None = None) -> int:
+        return subprocess.run(
+            [*command, *options], input=MAIL, capture_output=True, check=False, cwd="/",
+            env={"PATH": os.environ["PATH"]}, user=user,
+        ).returncode  # fmt: skip
+
+    async with running(teacher=teacher, address=f"unix:{home}/s", mode="0666") as here:
+        assert await asyncio.to_thread(told, "-u", "anna", user=NOBODY) == 74
+        assert await asyncio.to_thread(told, user=NOBODY) == 0  # it names the account
+        assert await asyncio.to_thread(told, "-u", "anna") == 0
+        assert not here.observer.faults
+    assert teacher.users == [pwd.getpwuid(NOBODY).pw_name, "anna"]
 
 
 async def test_a_mail_whose_client_went_away_meanwhile_is_told_of_all_the_same() -> None:

@@ -157,6 +157,37 @@ async def test_whoever_may_open_the_socket_may_teach_and_is_known_by_the_account
     assert [actor for *_, actor in teacher.learned] == [pwd.getpwuid(os.getuid()).pw_name]
 
 
+@pytest.mark.parametrize(
+    ("known", "headers", "users"),
+    [
+        ((), ("User: anna", *SPAM_SET), [""]),
+        (("anna",), ("User: anna", *SPAM_SET), ["anna"]),
+        (("anna",), ("User: bob", *SPAM_SET), ["bob"]),
+        (("anna",), ("User: anna", "Own: yes", "Remove: local"), ["anna"]),
+        (("anna",), SPAM_SET, [""]),
+    ],
+)
+async def test_a_lesson_is_for_the_user_that_is_named_where_people_have_filters_of_their_own(
+    known: tuple[str, ...], headers: tuple[str, ...], users: list[str]
+) -> None:
+    teacher = FakeTeacher(known=known)
+    async with running(teacher=teacher, report_networks=("127.0.0.0/8",)) as here:
+        reply = await here.ask(request("TELL", headers=headers))
+    assert reply.startswith(b"SPAMD/1.1 0 EX_OK\r\n")
+    assert teacher.users == users
+
+
+@pytest.mark.parametrize("known", [(), ("anna",)])
+async def test_a_lesson_for_a_user_or_nobody_is_refused_where_there_is_no_such_user(
+    known: tuple[str, ...],
+) -> None:
+    teacher = FakeTeacher(known=known)
+    async with running(teacher=teacher, report_networks=("127.0.0.0/8",)) as here:
+        reply = await here.ask(request("TELL", headers=("User: bob", "Own: yes", *SPAM_SET)))
+    assert reply.startswith(b"SPAMD/1.0 67 No User: ")
+    assert not teacher.learned
+
+
 async def test_a_large_mail_is_taught_whole() -> None:
     teacher, mail = FakeTeacher(), MAIL + b"line\r\n" * 300_000
     async with running(

@@ -53,6 +53,48 @@ async def test_what_a_proxy_passes_on_to_a_unix_socket_needs_the_password(
         assert (await taught(here, "/learnspam", [f"{name}: 192.0.2.1", RIGHT]))[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("fields", "user"),
+    [
+        (["Deliver-To: <anna@x.test>", "Rcpt: bob@x.test"], "anna@x.test"),
+        (["Rcpt: bob@x.test", "User: carl"], "bob@x.test"),
+        (["Rcpt: bob@x.test", "Rcpt: carl@x.test"], ""),
+        (["User: carl"], "carl"),
+        ([], ""),
+    ],
+)
+async def test_a_lesson_is_for_whom_the_mail_would_be_judged(
+    fields: list[str], user: str, tmp_path: Path
+) -> None:
+    teacher = FakeTeacher(known=("anna@x.test",))
+    async with running(address=f"unix:{tmp_path}/s", teacher=teacher) as here:
+        assert (await taught(here, "/learnspam", fields))[0] == 200
+    assert teacher.users == [user]
+
+
+async def test_where_nobody_has_a_filter_of_their_own_lessons_are_for_the_site(
+    tmp_path: Path,
+) -> None:
+    async with running(address=f"unix:{tmp_path}/s", web={"socket_mode": "0666"}) as here:
+        assert (await taught(here, "/learnspam", ["User: carl"]))[0] == 200
+        assert here.teacher.users == [""]
+
+
+async def test_at_a_socket_that_all_may_open_a_lesson_for_a_user_takes_the_password(
+    tmp_path: Path,
+) -> None:
+    teacher = FakeTeacher(known=("anna",))
+    async with running(
+        address=f"unix:{tmp_path}/s", web={"socket_mode": "0666"}, teacher=teacher,
+        password_file=password_file(tmp_path),
+    ) as here:  # fmt: skip
+        assert (await taught(here, "/learnspam", ["User: anna"]))[0] == 401
+        assert (await taught(here, "/learnspam", ["User: anna", WRONG]))[0] == 401
+        assert (await taught(here, "/learnspam", ["User: anna", RIGHT]))[0] == 200
+        assert (await taught(here, "/learnspam"))[0] == 200
+    assert teacher.users == ["anna", ""]
+
+
 async def test_over_tcp_without_a_password_file_nobody_teaches_and_reads_what_to_set() -> None:
     async with running() as here:
         status, phrase = await taught(here, "/learnspam", [RIGHT])

@@ -5,7 +5,7 @@
     everybody else            with the password of `web.password_file`, else not at all
 
 A request that was passed on by a proxy is everybody else's, for the proxy's own address says
-nothing.
+nothing. For whom they may, `network.teaching_for` says; HTTP knows no accounts of the machine.
 """
 
 from starlette.requests import Request
@@ -17,8 +17,12 @@ from spamd.listeners.web.answers import Refusal
 from spamd.listeners.web.peer import Peer
 from spamd.message.envelope import Client
 from spamd.network.shared import Shared
+from spamd.network.teaching_for import may_teach_for
 
 OFF = "learning over TCP is off: set web.password_file, or use a UNIX socket in web.listen"
+
+
+FOR_OTHERS = "for a user it takes the password: every account of the machine may come here"
 
 
 class Access:
@@ -27,23 +31,28 @@ class Access:
     Args:
         passwords: tells whose a password is.
         shared: what all listeners share.
+        to_all: every account of the machine may open a UNIX socket of ours.
     """
 
-    def __init__(self, passwords: PasswordTries, shared: Shared) -> None:
+    def __init__(self, passwords: PasswordTries, shared: Shared, *, to_all: bool) -> None:
         self._passwords = passwords
         self._shared = shared
+        self._to_all = to_all
 
-    async def require(self, request: Request) -> str:
-        """Return who may change something, for the journal.
+    async def require(self, request: Request, user: str = "") -> str:
+        """Return who may change something, for a user or for all; as the journal keeps it.
 
         Raises:
             Refusal: this client may not.
         """
         peer: Peer = request.state.peer
         forwarded = passed_on(request.headers)
-        if peer.unix and not forwarded:
-            return "unix"
         password = _password(request)
+        if peer.unix and not forwarded:
+            if not user or may_teach_for(user, "", trusted=not self._to_all):
+                return "unix"
+            if not password:
+                raise Refusal(401, FOR_OTHERS)
         if not (password or forwarded or from_browser(request.headers)) and self._may_report(peer):
             return peer.address
         if Role.TEACHER not in self._passwords.roles:

@@ -1,7 +1,5 @@
 """Lists of senders and wishes, by the API; for teachers."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 from pydantic import Field
@@ -9,7 +7,7 @@ from pydantic import Field
 from spamd.admin.people.owned import EntriesNow, EntryRow, WishesNow
 from spamd.admin.roles import Role
 from spamd.bayes.wishes import Wishes
-from spamd.listeners.web.answers import Refusal
+from spamd.listeners.web.api.for_whom import refusing
 from spamd.listeners.web.api.operation import (
     Asked,
     Name,
@@ -21,7 +19,6 @@ from spamd.listeners.web.api.operation import (
 )
 from spamd.lists.entry import Effect
 from spamd.users.wishes import NAMES, Wished
-from spamd.wording import printable
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -64,7 +61,7 @@ class Wish(Owner):
 
 async def entries(visit: Visit, asked: Listed) -> EntriesNow:
     """Return entries."""
-    with _refusing():
+    with refusing():
         return await visit.office.owned.entries(
             asked.effect, asked.user, asked.domain, people=visit.people
         )
@@ -72,7 +69,7 @@ async def entries(visit: Visit, asked: Listed) -> EntriesNow:
 
 async def add_entry(visit: Visit, asked: NewEntry) -> EntryRow:
     """Add an entry."""
-    with _refusing():
+    with refusing():
         return await visit.office.owned.add(
             asked.effect,
             asked.name,
@@ -86,7 +83,7 @@ async def add_entry(visit: Visit, asked: NewEntry) -> EntryRow:
 async def remove_entry(visit: Visit, asked: OneEntry) -> EntriesNow | None:
     """Remove an entry; return what is left of the owner's."""
     owned = visit.office.owned
-    with _refusing():
+    with refusing():
         if not await owned.remove(asked.effect, asked.name, asked.user, asked.domain):
             return None
         return await owned.entries(asked.effect, asked.user, asked.domain, people=visit.people)
@@ -94,13 +91,13 @@ async def remove_entry(visit: Visit, asked: OneEntry) -> EntriesNow | None:
 
 async def wishes(visit: Visit, asked: Owner) -> WishesNow:
     """Return wishes."""
-    with _refusing():
+    with refusing():
         return await visit.office.owned.wishes(asked.user, asked.domain, people=visit.people)
 
 
 async def wish(visit: Visit, asked: Wish) -> Wished:
     """Wish more."""
-    with _refusing():
+    with refusing():
         changes = Wishes(
             tag_from=asked.tag_from,
             reject_from=asked.reject_from,
@@ -112,18 +109,8 @@ async def wish(visit: Visit, asked: Wish) -> Wished:
 
 async def forget_wishes(visit: Visit, asked: Owner) -> Wished:
     """Take all wishes of an owner back."""
-    with _refusing():
+    with refusing():
         return await visit.office.owned.wish(asked.user, asked.domain, Wishes(), NAMES)
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Refuse what nobody can be or wish, with the reason."""
-    try:
-        yield
-    except ValueError as error:
-        text = printable(str(error), 200)
-        raise Refusal(400, text.encode("ascii", "backslashreplace").decode()) from None
 
 
 def operations() -> Operations:

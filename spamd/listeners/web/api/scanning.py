@@ -5,17 +5,18 @@ What is judged counts and is kept as all mail that comes in; what is only taught
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import Field
 
-from spamd.admin.mail import Mail
+from spamd.admin.mail import Mail, judgement_of
 from spamd.admin.ports import Place, ScanRow
 from spamd.admin.roles import Role
 from spamd.admin.teaching import Change, Source
 from spamd.bayes.decision import Action, Verdict
 from spamd.listeners.web.answers import Refusal
+from spamd.listeners.web.api.for_whom import ForWhom, refusing, user_of
 from spamd.listeners.web.api.operation import Asked, Operation, Operations, Text, Visit
 from spamd.listeners.web.body import TOO_LARGE, Bodies, encoding_of
 from spamd.listeners.web.envelope import envelope_of
@@ -46,14 +47,16 @@ class Sent(Asked):
     user: Annotated[Text, Field(description="for whom it is judged, else the recipients")] = ""
 
 
-class Labelled(Asked):
-    """What the mail is."""
+class Unlabelled(Asked):
+    """For whom, and nothing more."""
+
+    user: ForWhom = ""
+
+
+class Labelled(Unlabelled):
+    """What the mail is, and for whom."""
 
     label: Label
-
-
-class Unlabelled(Asked):
-    """Nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,20 +135,29 @@ class MailOperations:
             raise Refusal(503, "the mail could not be judged")
         scan = self._row(report, report.features)
         mails = visit.office.mails
-        return await mails.of(scan, report.features, words=visit.words, people=visit.people)
+        found = await mails.of(scan, report.features, words=visit.words, people=visit.people)
+        return replace(found, own=judgement_of(report)) if report.user else found
 
     async def teach_mail(self, visit: Visit, asked: Labelled) -> Change:
         """Learn a mail."""
 
         async def learned(content: bytes) -> Change:
-            teaching = visit.office.teaching
-            return await teaching.teach_mail(content, asked.label, Source.API, visit.visitor.name)
+            teaching, name = visit.office.teaching, visit.visitor.name
+            return await teaching.teach_mail(content, asked.label, Source.API, name, user)
 
-        return await self._with_content(visit, learned)
+        with refusing():
+            user = await user_of(visit, asked.user)
+            return await self._with_content(visit, learned)
 
-    async def forget_mail(self, visit: Visit, _: Unlabelled) -> Change:
+    async def forget_mail(self, visit: Visit, asked: Unlabelled) -> Change:
         """Take back what a mail taught."""
-        return await self._with_content(visit, visit.office.teaching.forget_mail)
+
+        async def forgotten(content: bytes) -> Change:
+            return await visit.office.teaching.forget_mail(content, user)
+
+        with refusing():
+            user = await user_of(visit, asked.user)
+            return await self._with_content(visit, forgotten)
 
     async def _with_content(
         self, visit: Visit, work: Callable[[bytes], Awaitable[GivenT]]

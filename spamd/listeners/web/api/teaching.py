@@ -8,7 +8,8 @@ from spamd.admin.evaluation import Evaluated
 from spamd.admin.lessons import Reviewed, RolledBack
 from spamd.admin.roles import Role
 from spamd.admin.teaching import Change, Source
-from spamd.listeners.web.api.operation import Asked, Name, Operation, Operations, Visit
+from spamd.listeners.web.api.for_whom import ForWhom, refusing, user_of
+from spamd.listeners.web.api.operation import Asked, Operation, Operations, Visit
 from spamd.listeners.web.api.reading import Chosen, Nothing, OneMail, selection
 from spamd.sample import Label
 
@@ -16,10 +17,15 @@ MOST_NUMBERS = 1000
 """Held lessons that are released or dropped at a time."""
 
 
-class Lesson(Asked):
-    """A mail by our id or its identity in hex, and what it is."""
+class Forgotten(OneMail):
+    """A mail by our id or its identity in hex, and for whom."""
 
-    mail: Name
+    user: ForWhom = ""
+
+
+class Lesson(Forgotten):
+    """A mail, what it is, and for whom."""
+
     label: Label
 
 
@@ -46,13 +52,17 @@ class Rollback(Chosen):
 
 async def teach(visit: Visit, asked: Lesson) -> Change | None:
     """Learn a mail that was scanned."""
-    teaching = visit.office.teaching
-    return await teaching.teach(asked.mail, asked.label, Source.API, visit.visitor.name)
+    teaching, name = visit.office.teaching, visit.visitor.name
+    with refusing():
+        user = await user_of(visit, asked.user)
+        return await teaching.teach(asked.mail, asked.label, Source.API, name, user)
 
 
-async def forget(visit: Visit, asked: OneMail) -> Change | None:
+async def forget(visit: Visit, asked: Forgotten) -> Change | None:
     """Take back what a mail taught."""
-    return await visit.office.teaching.forget(asked.mail)
+    with refusing():
+        user = await user_of(visit, asked.user)
+        return await visit.office.teaching.forget(asked.mail, user)
 
 
 async def release(visit: Visit, asked: Numbers) -> Reviewed:
@@ -85,7 +95,7 @@ def operations() -> Operations:
             do=teach, summary="Teach a mail that was scanned: the verdict before and after",
         ),
         Operation(
-            method="DELETE", path="/api/mails/{mail}/lesson", role=teacher, asks=OneMail,
+            method="DELETE", path="/api/mails/{mail}/lesson", role=teacher, asks=Forgotten,
             gives=Change, do=forget, summary="Forget a lesson: the verdict before and after",
         ),
         Operation(
