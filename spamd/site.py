@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from spamd.bayes.counts import Totals
     from spamd.bayes.model import Model
     from spamd.feedback.durable_teacher import DurableTeacher
-    from spamd.lists.senders import Standing
+    from spamd.lists.senders import Senders, Standing
     from spamd.message.features import Features
     from spamd.observe.log import LogObserver
     from spamd.report import ScanReport
@@ -106,14 +106,19 @@ class StoreKnowledge:
 
     async def standing(self, features: "Features") -> "Standing":
         """Return what is known of the sender of a mail."""
-        return self._store.senders.of(features.proof)
+        return (await self.senders()).of(features.proof)
+
+    async def senders(self) -> "Senders":
+        """Return what is known of senders."""
+        return self._store.senders
 
     async def report(self, features: "Features", user: str) -> "ScanReport":
         """Return a user's report on a mail, by what the database holds of them now."""
         store = self._store
         model = await store.load_model(features.sample.ids)
         person = await resources.person(store, user)
-        judge = resources.scanner(self._settings, lambda: model, b"", lambda: store.senders).judge
+        senders = await self.senders()
+        judge = resources.scanner(self._settings, lambda: model, b"", lambda: senders).judge
         return await asyncio.to_thread(judge, features, WallClock().monotonic(), person)
 
 

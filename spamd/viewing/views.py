@@ -25,8 +25,7 @@ from spamd.site import DaemonSite, StoreKnowledge, administration
 from spamd.store_opening import OpenStore
 
 if TYPE_CHECKING:
-    from spamd.lists.senders import Standing
-    from spamd.message.features import Features
+    from spamd.lists.senders import Senders
     from spamd.storage.store import Store
 
 POOL = 2
@@ -78,25 +77,25 @@ class Views:
             OpenStore(store=store, secret=secret),
             settings,
             self._site,
-            resources.durable_teacher(store, settings, observer),
+            resources.durable_teacher(store, settings, observer, lambda: names),
             observer,
             lambda: names,
-            knowledge=FreshKnowledge(store),
+            knowledge=FreshKnowledge(store, settings),
         )
 
 
 class FreshKnowledge(StoreKnowledge):
     """What was learned, where nobody else reads again what is known of senders."""
 
-    def __init__(self, store: "Store") -> None:
-        super().__init__(store)
+    def __init__(self, store: "Store", settings: Settings) -> None:
+        super().__init__(store, settings)
         self._fresh = store
         self._turn = asyncio.Lock()
 
-    async def standing(self, features: "Features") -> "Standing":
-        """Return what is known of the sender of a mail."""
+    async def senders(self) -> "Senders":
+        """Return what is known of senders."""
         async with self._turn:
-            return (await self._fresh.load_senders()).of(features.proof)
+            return await self._fresh.load_senders()
 
 
 class Told:
