@@ -78,7 +78,8 @@ class ViewProcess:
                     with suppress(EOFError):
                         return await line.ask(asked)
         except OSError as error:  # TimeoutError among them
-            self.renew()
+            if self._line is not None:
+                self._line.stop()
             raise ViewFailedError("the process that makes views does not answer") from error
         finally:
             self._rest()
@@ -104,7 +105,7 @@ class ViewProcess:
     async def _running(self) -> "Line":
         async with self._starting:
             if self._line is None or self._line.ended:
-                self._line = await Line.opened(self._settings())
+                self._line = await Line.opened(self._settings)
             return self._line
 
     def _rest(self) -> None:
@@ -117,8 +118,7 @@ class ViewProcess:
 class Line(asyncio.Protocol):
     """The line to one process, from its start to its end.
 
-    process   at the other end
-    ended     nothing comes from there any more
+    ended   nothing comes from there any more
     """
 
     process: Process
@@ -131,8 +131,8 @@ class Line(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[Answered]] = {}
 
     @classmethod
-    async def opened(cls, settings: Settings) -> "Line":
-        """Start a process.
+    async def opened(cls, settings: Callable[[], Settings]) -> "Line":
+        """Start a process, with the settings as they are once it runs.
 
         Raises:
             OSError: the system has no room for one.
@@ -146,9 +146,9 @@ class Line(asyncio.Protocol):
                     pass_fds=(theirs.fileno(),), env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
                 )  # fmt: skip
             except BaseException:
-                line.stop()
+                line.finish()
                 raise
-        line.send(settings)
+        line.send(settings())
         return line
 
     @property
@@ -186,8 +186,10 @@ class Line(asyncio.Protocol):
         self._close_if_done()
 
     def stop(self) -> None:
-        """End; whoever waits hears of it."""
+        """End at once; whoever waits hears of it."""
         self._transport.abort()
+        with suppress(ProcessLookupError):
+            self.process.kill()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take note of our end."""

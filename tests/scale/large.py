@@ -155,8 +155,8 @@ async def repeated(database: Database, scans: int, lessons: int, words: int, *, 
         async with database.writing() as connection:
             await connection.execute(text(statement))
     if not database.is_sqlite:
-        async with database.writing() as connection:
-            await connection.execute(text("ANALYZE"))
+        async with database.bare() as connection:  # as autovacuum does after so many rows
+            await connection.execute(text("VACUUM ANALYZE"))
 
 
 HOURS = """
