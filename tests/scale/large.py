@@ -41,7 +41,8 @@ POSTGRESQL = {
 
 SCAN = """
 INSERT INTO scan (id, digest, time, verdict, action, probability, content, listener, queue_id)
-WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows}),
+WITH RECURSIVE
+  n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows}),
   base AS (SELECT row_number() OVER (ORDER BY id) - 1 AS place, * FROM scan)
 SELECT {id}, {bytes}, {now} - i * {step}, verdict, action, probability, content,
   CASE WHEN i % 7 = 0 THEN 'milter' ELSE 'smtp' END, {queue}
@@ -51,7 +52,8 @@ FROM n JOIN base ON base.place = n.i % (SELECT count(*) FROM base)
 LESSON = """
 INSERT INTO lesson (id, digest, label, source, actor, sender_domain, time, probability_before,
   probability_after, step, gram_step, scores)
-WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows}),
+WITH RECURSIVE
+  n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows}),
   base AS (SELECT row_number() OVER (ORDER BY id) - 1 AS place, * FROM lesson),
   most AS (SELECT max(id) AS id FROM lesson)
 SELECT most.id + 1 + i, {bytes}, label,
@@ -72,7 +74,8 @@ WHERE copy.id > (SELECT max(id) FROM base)
 
 TOKEN = """
 INSERT INTO token (id, spam, ham, spam_occurrences, ham_occurrences, weight)
-WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows})
+WITH RECURSIVE
+  n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows})
 SELECT {random}, 1, 0, 1, 0, 0 FROM n WHERE true ON CONFLICT DO NOTHING
 """
 
