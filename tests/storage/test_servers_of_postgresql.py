@@ -44,7 +44,8 @@ def pooler(postgresql: Postgresql) -> Iterator[Pgbouncer]:
 
 @asynccontextmanager
 async def opened(url: str, **options: float) -> AsyncIterator[Database]:
-    database = await Database.open(DatabaseOptions(url=url, **options))  # type: ignore[arg-type] # numbers
+    given = {"connect_timeout_s": 60.0, **options}
+    database = await Database.open(DatabaseOptions(url=url, **given))  # type: ignore[arg-type] # numbers
     yield database
     await database.close()
 
@@ -146,7 +147,7 @@ async def test_a_server_that_says_nothing_does_not_keep_the_other_from_being_use
         address, name = postgresql_url.removeprefix("postgresql://").split("/")
         login, there = address.split("@")
         url = f"postgresql://{login}@127.0.0.1:{silent.getsockname()[1]},{there}/{name}"
-        async with opened(url, connect_timeout_s=1.0) as database:
+        async with opened(url, connect_timeout_s=8.0) as database:
             assert await value(database, PORT) == postgresql.port
             assert not database.pooled
 
