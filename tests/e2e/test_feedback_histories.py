@@ -9,7 +9,7 @@ from tests.feedback.player import Player
 from tests.feedback.replay import Replayer, feasible, lessons, office
 from tests.servers.base import require
 
-HISTORIES = int(os.environ.get("DOVECOT_HISTORIES", "30"))
+HISTORIES = int(os.environ.get("DOVECOT_HISTORIES", "12"))
 """`make histories` plays a hundred."""
 
 FIRST_SEED = 50_000

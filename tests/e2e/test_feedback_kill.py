@@ -9,10 +9,11 @@ from pathlib import Path
 from tests.e2e.feedback_daemon import CHECKOUT, Daemon
 from tests.feedback.world import Owner, mail
 from tests.servers.dovecot import DovecotFactory
+from tests.sizes import sized
 from tests.waiting import wait_until
 
-MAILS = 60
-KILLS = 6
+MAILS = sized(30, 60)
+KILLS = sized(3, 6)
 
 
 def test_every_move_is_learned_once_however_often_the_daemon_is_killed(

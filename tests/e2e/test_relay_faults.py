@@ -13,8 +13,8 @@ from tests.relay.faulty_next_hop import Clients, FaultyNextHop, agree
 from tests.sizes import sized
 from tests.test_daemon import supervised
 
-MAILS = sized(2_000, 10_000)
-KILLS = sized(5, 20)
+MAILS = sized(1_200, 10_000)
+KILLS = sized(4, 20)
 CONNECTIONS = 50
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from tests.feedback.histories import Plan, Result, plan, shown, shrunk
 from tests.feedback.player import play, play_on_the_wire
+from tests.sizes import sized
 
 IN_PROCESS = 300
-ON_THE_WIRE = 10
+ON_THE_WIRE = sized(4, 10)
 PARTS = 6
 
 
