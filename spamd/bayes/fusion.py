@@ -119,6 +119,11 @@ class FusionWeights:
         """Return z for the scores of one message."""
         return float(self.values[0] + self.values[1:] @ np.tanh(scores / SCALES))
 
+    def signs(self, scores: Floats) -> Floats:
+        """Return the sign of z of each message from float64[m, classifiers]: 1 for spam."""
+        found: Floats = np.sign(self.values[0] + self.effects(scores).sum(axis=1))
+        return found
+
     def probabilities(self, scores: Floats) -> list[float]:
         """Return P(spam) of each message from float64[m, classifiers]."""
         return [sigmoid(self.log_odds(each)) for each in scores]

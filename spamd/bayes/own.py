@@ -15,9 +15,13 @@ the address of somebody else: so without proof of the sender, the same origin sp
 where the mails are alike too; it always speaks for spam. The first lesson that contradicts those
 before, such as spam on a list, speaks only of mail that is alike; the second of the whole origin.
 Once a user has changed their mind about an origin more than once, it is what the mails hold that
-counts. Of other mail nothing is said, and the site's verdict holds. All of it is a function of the
-user's own lessons alone, whatever the site has learned meanwhile; so taking one back leaves no
-trace. The numbers are those of E-038, E-041 and E-042.
+counts. Of other mail nothing is said, and the site's verdict holds.
+
+A lesson that the site has learned too, and whose mail it had taken for that before, only repeats
+what the site knows. Where all lessons that say what z says do, nothing is said either: the site
+knows such mail better (E-047). So all of it is a function of the lessons that are in force, the
+user's and the site's; taking one back leaves no trace. The numbers are those of E-038, E-041 and
+E-042.
 """
 
 from collections.abc import Sequence
@@ -106,24 +110,27 @@ class OwnWord:
 class OwnLesson:
     """A lesson as a layer remembers it.
 
-    number   its place in the journal
-    origin   list or address that the mail came from, 0 unknown
+    number    its place in the journal
+    origin    list or address that the mail came from, 0 unknown
+    repeats   the site has learned the same of it, and had taken it for that before
     """
 
     number: int
     spam: bool
     origin: int
     sketch: Ids
+    repeats: bool = False
 
 
 class Layer:
     """The last lessons of a user; the newest `MOST_LESSONS` count."""
 
-    __slots__ = ("_lengths", "_origins", "_owners", "_signs", "_sketches")
+    __slots__ = ("_lengths", "_origins", "_owners", "_repeats", "_signs", "_sketches")
 
     def __init__(self, lessons: Sequence[OwnLesson]) -> None:
         last = sorted(lessons, key=lambda each: -each.number)[:MOST_LESSONS]
         self._signs = np.array([1.0 if each.spam else -1.0 for each in last])
+        self._repeats = np.array([each.repeats for each in last], dtype=np.bool_)
         self._origins = np.array([each.origin for each in last], dtype=np.int64)
         self._lengths = np.array([len(each.sketch) for each in last], dtype=np.int64)
         self._sketches = np.concatenate([np.zeros(0, np.int64), *[each.sketch for each in last]])
@@ -152,8 +159,11 @@ class Layer:
             return None
         weights = FADING ** np.minimum(np.arange(len(near)), 200) * alike[near] ** 2
         signs = self._signs[near]
+        log_odds = float(SUREST * (weights * signs).sum() / weights.sum())
+        if self._repeats[near[signs * log_odds > 0]].all():
+            return None
         return OwnWord(
-            log_odds=float(SUREST * (weights * signs).sum() / weights.sum()),
+            log_odds=log_odds,
             spam=int(np.count_nonzero(signs > 0)),
             ham=int(np.count_nonzero(signs < 0)),
         )

@@ -174,7 +174,7 @@ class Store:
 
     def unit_of_work(self) -> SqlUnitOfWork:
         """Return a new transaction on what was taught."""
-        return SqlUnitOfWork(self.database, self._cache, self._clock)
+        return self.user_unit_of_work()  # lessons of the site change users' layers, too
 
     def user_unit_of_work(self) -> SqlUserUnitOfWork:
         """Return a new transaction on what was taught for users."""

@@ -8,7 +8,7 @@ from typing import Protocol
 from spamd.bayes.own import Layer
 from spamd.message.features import Texts
 from spamd.sample import Label, Sample
-from spamd.training.ports import UnitOfWork
+from spamd.training.ports import Lesson, UnitOfWork
 
 AGREED = "users"
 """The source of lessons of the site that users have given together; they name none of them."""
@@ -114,8 +114,8 @@ class UserLessons(Protocol):
         """Return what these mails hold, as who first said so taught it, else who kept it."""
         ...
 
-    async def layer(self, user: str) -> Layer | None:
-        """Return a user's layer."""
+    async def layer(self, user: str, site: Mapping[bytes, Lesson | None] = ...) -> Layer | None:
+        """Return a user's layer; `site` is what the site has by mails of late, None: no lesson."""
         ...
 
 

@@ -26,7 +26,7 @@ from spamd.ports import Clock
 from spamd.sample import Label
 from spamd.training import Outcome, Result, TrainingOptions
 from spamd.training.agreement import change_of, learned, take_back
-from spamd.training.ports import KEPT, LessonSummary, Selection
+from spamd.training.ports import KEPT, Lesson, LessonSummary, Selection
 from spamd.training.retries import again
 from spamd.training.user_ports import (
     AGREED,
@@ -230,7 +230,8 @@ class UserTrainer:
         for lesson in change.taken_back:
             unlearn(model, lesson.sample, lesson.label, lesson.effect, lesson.digest)
         told = learned(model, change.learned)
-        layer = await work.users.layer(user)
+        site: dict[bytes, Lesson | None] = {each.digest: None for each in change.taken_back}
+        layer = await work.users.layer(user, site | {each.digest: each for each in told})
         now = {each.digest: _probability(model, each, layer) for each in fresh}
         if told or change.taken_back:
             await work.commit(told, change.taken_back)

@@ -97,6 +97,27 @@ def test_who_changes_their_mind_twice_means_what_the_mails_hold() -> None:
     assert odds(alike) < 0
 
 
+@pytest.mark.parametrize(
+    ("told", "speaks"),
+    [
+        ([(HAM, True), (HAM, True)], False),
+        ([(HAM, True), (HAM, False)], True),
+        ([(SPAM, False), (HAM, True), (HAM, True)], False),
+        ([(HAM, True), (SPAM, False), (SPAM, True)], True),
+    ],
+)
+def test_lessons_that_all_repeat_what_the_site_says_leave_the_mail_to_it(
+    told: list[tuple[Label, bool]], *, speaks: bool
+) -> None:
+    layer = Layer(
+        [
+            OwnLesson(number=number, spam=label is SPAM, origin=OTHER, sketch=TEXT, repeats=repeats)
+            for number, (label, repeats) in enumerate(told)
+        ]
+    )
+    assert (word(layer) is not None) is speaks
+
+
 def test_lessons_are_counted_in_words() -> None:
     found = word(lessons(HAM, SPAM, SPAM, alike=20))
     assert found is not None

@@ -10,7 +10,8 @@ lies on the wrong side of log-odds 0 for the user. Three filters:
 
     one     one corpus for all: what a user says replaces what the one before said (as until 0013)
     votes   the site as it learns by votes, without own lessons
-    own     with own lessons: what the product does (`bayes.own`, `storage.layers.votes`)
+    own     with own lessons: what the product does (`bayes.own`, `storage.layers.votes`); what a
+            lesson repeats is told by what the site has learned of its mail in the end
 """
 
 import argparse
@@ -22,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from spamd.bayes.fusion import FusionWeights
 from spamd.bayes.learning import Effect, Given, learn, unlearn
 from spamd.bayes.model import BayesOptions, Model
 from spamd.bayes.own import MOST_LESSONS, Layer, OwnLesson, Trait
@@ -149,22 +151,39 @@ def agreed(says: Says, ham: int, spam: int) -> Label | None:
 Teaching = Callable[[Site, Sequence[Says]], Callable[[int], None]]
 
 
-def judged(letters: Sequence[Letter], says: Sequence[Says], how: Teaching) -> NDArray[np.float64]:
-    """Return the site's log-odds of each mail, judged before it is taught."""
+def judged(
+    letters: Sequence[Letter], says: Sequence[Says], how: Teaching
+) -> tuple[NDArray[np.float64], Site]:
+    """Return the site's log-odds of each mail, judged before it is taught, and what it learned."""
     model = empty_model([each.sample for each in letters], SCHEMA, BayesOptions(), 4000)
     site = Site(model=model, letters=letters)
     teach, found = how(site, says), np.zeros(len(letters))
     for place, letter in enumerate(letters):
         found[place] = model.weigh(letter.sample).log_odds
         teach(place)
+    return found, site
+
+
+def known(site: Site) -> Mapping[int, bool]:
+    """Return of which mails the site has learned what it had said before: whether spam."""
+    first = FusionWeights.default()
+    found = {}
+    for place, (label, effect) in site.learned.items():
+        spam = label is Label.SPAM
+        if first.signs(effect.scores[None])[0] == (1 if spam else -1):
+            found[place] = spam
     return found
 
 
 def with_own(
-    letters: Sequence[Letter], says: Sequence[Says], site: NDArray[np.float64], users: Sequence[int]
+    letters: Sequence[Letter],
+    says: Sequence[Says],
+    judged: tuple[NDArray[np.float64], Site],
+    users: Sequence[int],
 ) -> NDArray[np.float64]:
     """Return the log-odds of each mail for some users, by their own lessons where they speak."""
-    found = np.repeat(site[:, None], len(users), 1)
+    odds, said_before = judged[0], known(judged[1])
+    found = np.repeat(odds[:, None], len(users), 1)
     for column, user in enumerate(users):
         lessons: deque[OwnLesson] = deque(maxlen=MOST_LESSONS)
         for place, letter in enumerate(letters):
@@ -173,7 +192,11 @@ def with_own(
             spam = bool(says[place][user])
             lessons.append(
                 OwnLesson(
-                    number=place, spam=spam, origin=letter.trait.origin, sketch=letter.trait.sketch
+                    number=place,
+                    spam=spam,
+                    origin=letter.trait.origin,
+                    sketch=letter.trait.sketch,
+                    repeats=said_before.get(place) is spam,
                 )
             )
     return found
@@ -193,8 +216,8 @@ def figures(letters: Sequence[Letter], share: float, seed: int) -> dict[str, flo
     one = judged(letters, says, as_one)
     votes = judged(letters, says, by_votes) if tastes else one  # the same where all agree
     found = {
-        "one": wrong(np.repeat(one[:, None], USERS, 1), says, users),
-        "votes": wrong(np.repeat(votes[:, None], USERS, 1), says, users),
+        "one": wrong(np.repeat(one[0][:, None], USERS, 1), says, users),
+        "votes": wrong(np.repeat(votes[0][:, None], USERS, 1), says, users),
         "own": wrong(with_own(letters, says, votes, users), says, users),
     }
     shares = {name: 100 * float(each.mean()) for name, each in found.items()}

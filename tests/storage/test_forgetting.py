@@ -30,7 +30,7 @@ from spamd.person import trait
 from spamd.storage import tables
 from spamd.storage.corpus import corpus_tables, journal
 from spamd.storage.engine import Database
-from spamd.storage.layers import user_lessons
+from spamd.storage.layers import reading
 from spamd.storage.layers.forgetting import accounts, actors, scans_naming
 from spamd.storage.layers.unit_of_work import SqlUserUnitOfWork
 from spamd.storage.maintenance import people_rows
@@ -154,7 +154,7 @@ class Site:
             history, _ = await journal.history(connection, 3000)
             found["history"] = (history.keys, history.scores.tolist(), history.spam.tolist())
             for user in (BOB, CARL):
-                layer = await user_lessons.layer_of(connection, user)
+                layer = await reading.layer_of(connection, user)
                 words = [layer and layer.word_on(trait(news(n))) for n in range(60)]
                 found[user] = [word and word.log_odds for word in words]
         model = self.process.cache.snapshot

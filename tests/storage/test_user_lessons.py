@@ -8,7 +8,7 @@ from spamd.message.facts import SCHEMA
 from spamd.message.features import Features
 from spamd.person import trait
 from spamd.storage.engine import Database
-from spamd.storage.layers import user_lessons
+from spamd.storage.layers import reading, user_lessons
 from spamd.storage.layers.memory import PAUSE_S, LayersInMemory
 from spamd.storage.layers.tables import origin_users, user_layer, user_lesson, user_sample
 from spamd.storage.layers.unit_of_work import SqlUserUnitOfWork
@@ -56,7 +56,7 @@ async def test_a_lesson_counts_for_its_user_at_once_and_only_once(
     assert first.after is not None
     assert first.after > 0.99
     async with database.reading() as connection:
-        layer = await user_lessons.layer_of(connection, ANNA)
+        layer = await reading.layer_of(connection, ANNA)
     assert layer is not None
     found = layer.word_on(trait(news(2)))
     assert found is not None
@@ -163,6 +163,39 @@ async def test_layers_are_read_on_demand_and_follow_lessons_and_their_end(
     assert here.unread([ANNA, BOB]) == [ANNA]
     assert here.of(BOB) is None
     assert here.size_bytes == 0
+
+
+async def test_a_layer_follows_what_the_site_learns_of_its_mails(
+    teaching: TeachingProcess, users: UserTrainer
+) -> None:
+    alike = [mail(f"alike {number}", TEXT) for number in range(8)]
+    pills = [
+        mail(f"pills {number}", "cheap pills for you", "x@pills.example") for number in range(5)
+    ]
+    await users.train("dan", pills, SPAM, source="imap")
+    await users.train("anna", alike[:5], HAM, source="imap")
+    layers = LayersInMemory(teaching.database, teaching.clock)
+
+    async def speaks(user: str) -> bool:
+        await layers.refresh(teaching.database)
+        layer = layers.of(user) or (await layers.read([user]))[user]
+        async with teaching.database.reading() as connection:
+            stored = await reading.layer_of(connection, user)
+        assert stored is not None
+        word = layer.word_on(trait(alike[7]))
+        assert (word is None) is (stored.word_on(trait(alike[7])) is None)
+        return word is not None
+
+    assert await speaks("anna")  # the site had said nothing of the first of them
+    await users.train("bob", alike[5:7], HAM, source="imap")
+    assert not await speaks("bob")  # it had, of these
+    for user in ("carl", "dora"):
+        await users.train(user, alike[5:7], SPAM, source="imap")
+    assert await speaks("bob")  # and does not any more
+    for user in ("carl", "dora"):
+        await users.forget(user, [each.digest for each in alike])
+    assert not await speaks("bob")
+    assert (await verify(teaching.database, SCHEMA)).faults == ()
 
 
 async def test_layers_keep_to_their_bound(

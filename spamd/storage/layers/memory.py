@@ -14,8 +14,9 @@ from spamd.bayes.own import Layer
 from spamd.errors import StorageUnavailable
 from spamd.ports import Clock
 from spamd.storage.engine import Database
+from spamd.storage.layers.reading import revised_layer
 from spamd.storage.layers.tables import user_layer
-from spamd.storage.layers.user_lessons import LAYERS, revised_layer
+from spamd.storage.layers.user_lessons import LAYERS
 from spamd.storage.senders.memory import State, state
 
 BYTES = 64 * 1024 * 1024

@@ -9,22 +9,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 from sqlalchemy import ColumnElement, Row, case, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from spamd.bayes.own import MOST_LESSONS, Layer, OwnLesson, sketch
+from spamd.bayes.own import Layer, sketch
 from spamd.message.tokens.origin import NO_ORIGIN
 from spamd.sample import Label
 from spamd.storage.corpus.codec import decode_sample
 from spamd.storage.corpus.journal import encoded
 from spamd.storage.corpus.news import announce
 from spamd.storage.engine import chunks, put, upsert
+from spamd.storage.layers.reading import NOTHING_NEW, next_revision, revised_layer
 from spamd.storage.layers.tables import origin_users, user_layer, user_lesson, user_sample
 from spamd.storage.layers.votes import Votes, tallied
 from spamd.storage.senders.entries import count_removal
 from spamd.storage.times import from_number, to_number
-from spamd.training.ports import KEPT
+from spamd.training.ports import KEPT, Lesson
 from spamd.training.user_ports import Agreed, UserLesson, UserLessonSummary
 
 LAYERS = "user_layer"
@@ -34,6 +34,7 @@ MOST_KEPT = 5_000
 """Lessons of a user that are kept; beyond these the oldest go, and their word on the site's."""
 
 LESSON = user_lesson.c
+
 
 Sides = Mapping[int, frozenset[str]]
 """By origin, the labels that a user has given to its mails."""
@@ -183,9 +184,11 @@ class SqlUserLessons:
                 found[row.digest] = _lesson(row)
         return found
 
-    async def layer(self, user: str) -> Layer | None:
-        """Return a user's layer."""
-        return await layer_of(self._connection, user)
+    async def layer(
+        self, user: str, site: Mapping[bytes, Lesson | None] = NOTHING_NEW
+    ) -> Layer | None:
+        """Return a user's layer; `site` is what the site has by mails of late, None: no lesson."""
+        return (await revised_layer(self._connection, user, site))[1]
 
     async def _oldest(self, user: str, fresh: Sequence[bytes]) -> list[bytes]:
         """Return the lessons that have to go for new ones."""
@@ -296,36 +299,8 @@ class SqlUserLessons:
             await connection.execute(delete(user_layer).where(row.user == user))
             await count_removal(connection, LAYERS)
             return
-        newest = select(func.coalesce(func.max(row.revision), 0))
-        revision = (await connection.execute(newest)).scalar_one() + 1
+        revision = await next_revision(connection)
         await put(connection, user_layer, [{"user": user, "revision": revision}])
-
-
-async def layer_of(connection: AsyncConnection, user: str) -> Layer | None:
-    """Return a user's layer, None for who has taught nothing."""
-    return (await revised_layer(connection, user))[1]
-
-
-async def revised_layer(connection: AsyncConnection, user: str) -> tuple[int, Layer | None]:
-    """Return a user's layer with its revision, by one statement: it holds up a mail."""
-    wanted = (
-        select(LESSON.id, LESSON.label, LESSON.origin, LESSON.sketch, user_layer.c.revision)
-        .join(user_layer, user_layer.c.user == LESSON.user)
-        .where(LESSON.user == user)
-        .order_by(LESSON.id.desc())
-        .limit(MOST_LESSONS)
-    )
-    rows = (await connection.execute(wanted)).all()
-    lessons = [
-        OwnLesson(
-            number=row.id,
-            spam=row.label == Label.SPAM,
-            origin=row.origin,
-            sketch=np.frombuffer(row.sketch, "<i8"),
-        )
-        for row in rows
-    ]
-    return (rows[0].revision, Layer(lessons)) if rows else (0, None)
 
 
 async def faults(connection: AsyncConnection) -> list[str]:
