@@ -27,6 +27,10 @@ STARTED = "make run >/tmp/run.log 2>&1 & made=$!"
 ENDED = 'kill "$made"; wait "$made" || true'
 LOOKED = "for n in $(seq 1200); do [ -e /root/looked ] && break; sleep 0.1; done"
 LOOK = "the page"
+WHY = """\
+trap '[ $? = 0 ] || { systemctl status --no-pager spamd-relay; journalctl --no-pager -n 40; }' EXIT
+"""
+"""What the service said, where a step fails."""
 
 
 class Report:
@@ -87,6 +91,7 @@ def stranger(release: str) -> None:
                 # A terminal of its own: what it exports must not reach the installation.
                 f"(\n{script(TUTORIAL, MARK.__add__)}\n)",
                 ENDED,
+                WHY,
                 script(later, MARK.__add__),
             ]
         )

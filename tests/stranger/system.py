@@ -96,6 +96,7 @@ class System:
             ["debootstrap", "--variant=minbase", "--include=systemd-sysv", release, self.root],
             check=True, timeout=PATIENCE_S, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+        self.root.chmod(0o755)  # a temporary folder is its maker's alone, and this one becomes /
         shutil.copy("/etc/resolv.conf", self.root / "etc/resolv.conf")
         if CERTIFICATES.exists():
             shutil.copy(CERTIFICATES, self.root / "opt/lent.pem")
