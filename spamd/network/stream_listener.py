@@ -5,7 +5,8 @@
 `serve(connection)` talks to one client until it returns; the connection is closed then. A client of
 this machine, of `relay.trusted_networks` or at a UNIX socket is a server that filters its mail
 here: only the limit on all connections holds for it. Stopping closes the sockets, ends connections
-that wait for the next message, and lets messages in flight finish for `relay.drain_s`.
+that wait for the next message, and lets messages in flight finish for `relay.drain_s`. Who came a
+moment ago and has not spoken yet is served: no other worker could take that connection.
 """
 
 import asyncio
@@ -27,6 +28,10 @@ CANCELLED_CLOSE_S = 1.0
 """So long the last reply may take on a connection that is ended by us or by a fault."""
 
 
+FRESH_S = 2.0
+"""So long a client that has come may take to begin its first message while the daemon stops."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Connection:
     """One client.
@@ -34,6 +39,7 @@ class Connection:
     address  its IP address, "" at a UNIX socket
     local    it came by a UNIX socket: the file's rights say who may
     network  whose share of memory and disk it uses (`spool.Budget.share`)
+    since    when it came, by the clock of the loop
     busy     a message is in hand: stopping waits for it
     """
 
@@ -42,6 +48,7 @@ class Connection:
     address: str
     local: bool
     network: str
+    since: float
     time_limit: TimeLimit
     busy: bool = False
 
@@ -101,8 +108,7 @@ class StreamListener:
         for server in self._servers:
             server.close()
         for task, connection in list(self.connections.items()):
-            if not connection.busy:
-                task.cancel()
+            self._end_if_idle(task, connection)
         if self.connections:
             limit_s = self._shared.options.drain_s if drain_s is None else drain_s
             _, late = await asyncio.wait(self.connections, timeout=limit_s)
@@ -112,6 +118,17 @@ class StreamListener:
         if self._keeper is not None:
             await self._keeper
             self._keeper = None
+
+    def _end_if_idle(self, task: asyncio.Task[None], connection: Connection) -> None:
+        """End a connection that has no message in hand, once it could have had one."""
+        loop = task.get_loop()
+        fresh_until = connection.since + FRESH_S
+        if connection.busy:
+            return
+        if loop.time() < fresh_until:
+            loop.call_at(fresh_until, self._end_if_idle, task, connection)
+        else:
+            task.cancel()
 
     async def _keep(self, ready: asyncio.Event) -> None:
         """Hold the group that all connections run in."""
@@ -127,9 +144,7 @@ class StreamListener:
             return
         address = "" if local else peer[0]
         slot = self._shared.limiter.acquire("" if is_here(address) else address)
-        if slot is None or self.draining:
-            if slot is not None:
-                self._shared.limiter.release(slot)
+        if slot is None:
             writer.write(self._refusal)
             writer.close()
             return
@@ -141,11 +156,14 @@ class StreamListener:
             address=address,
             local=local,
             network=network_of(slot),
+            since=loop.time(),
             time_limit=limit,
         )
         task = self._group.create_task(self._served(connection, slot))
         self.connections[task] = connection
         task.add_done_callback(self.connections.pop)
+        if self.draining:
+            self._end_if_idle(task, connection)
 
     async def _served(self, connection: Connection, slot: str) -> None:
         """Serve a client: the border around one connection."""

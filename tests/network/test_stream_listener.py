@@ -102,6 +102,24 @@ async def test_the_end_closes_who_waits_and_lets_who_is_busy_finish() -> None:
         await stopping
 
 
+async def test_who_came_a_moment_before_the_end_is_served() -> None:
+    async def serve(connection: Connection) -> None:
+        line = await connection.reader.readline()
+        connection.busy = True
+        connection.writer.write(line)
+        await connection.reader.readline()
+
+    async with listening(serve) as (listener, connect, _):
+        reader, writer = await connect()
+        await until(lambda: bool(listener.connections))
+        stopping = asyncio.ensure_future(listener.stop(60.0))
+        await until(lambda: listener.draining)
+        writer.write(b"hello\n")
+        assert await reader.readline() == b"hello\n"
+        writer.close()
+        await stopping
+
+
 async def test_a_fault_ends_its_connection_only_and_is_told() -> None:
     async def serve(connection: Connection) -> None:
         if await connection.reader.readline() == b"bad\n":

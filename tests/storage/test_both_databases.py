@@ -51,6 +51,7 @@ EXCEPTIONS = {
     "storage/test_ports.py::test_k10_*": "PostgreSQL's waits are its driver's, which can be left",
     "storage/test_senders.py::test_a_line_*": NONE,
     "storage/test_senders.py::test_what_waits_to_be_*": NONE,
+    "storage/test_servers_of_postgresql.py::*": "several servers, and poolers, are PostgreSQL's",
     "storage/test_shared_tables.py::test_a_file_holds_*": NONE,
     "storage/test_shared_tables.py::test_a_file_with_*": NONE,
     "storage/test_shared_tables.py::test_a_full_disk_*": NONE,

@@ -112,6 +112,7 @@ class Session:
         self._greeting = Greeting()
         self._network = ""
         self._mail: Mail | None = None
+        self._served = False  # there was one
         self._progress = Deadline(self._loop, shared.deadline_timer, self._tell_progress)
 
     async def run(self) -> None:
@@ -133,7 +134,7 @@ class Session:
                 if self._count % PACKETS_A_TURN == 0:
                     await self._shared.turns.wait(self._network)
                 await self._take(command, data)
-                if self._mail is None and self._draining():
+                if self._draining() and self._served and self._mail is None:
                     return
         except DeadlineExceeded:
             pass
@@ -242,6 +243,7 @@ class Session:
         limit = self._shared.judge.reads_bytes
         content = Content(share, limit, leading_space=agreement.leading_space)
         self._mail = mail = Mail(sender, content, share)
+        self._served = True
         self._connection.busy = True
         return mail
 

@@ -46,6 +46,7 @@ def connection_of(reader: asyncio.StreamReader, writer: Written, shared: Shared)
         writer=cast("asyncio.StreamWriter", writer),
         address="127.0.0.1",
         network="",
+        since=0.0,
         local=True,
         time_limit=TimeLimit(asyncio.get_running_loop(), shared.deadline_timer),
     )
