@@ -8,9 +8,12 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
-def sized(daily: int, full: int) -> int:
+def sized(daily: T, full: T) -> T:
     """Return `full` where the environment variable TEST_FULL is set, else `daily`."""
     return full if os.environ.get("TEST_FULL") else daily
 

@@ -28,6 +28,7 @@ from tests.feedback.lying_server import (
 )
 from tests.feedback.scripted import ScriptedImap, plain
 from tests.feedback.world import ServerClock, bench_at
+from tests.sizes import sized
 from tests.waiting import until
 
 MOST_S = 60.0
@@ -68,7 +69,9 @@ def _in_words(name: str, cost: Cost) -> None:
         assert str(error).isprintable(), (name, error)
 
 
-@pytest.mark.parametrize("stage", ["LIST", "EXAMINE", "UID SEARCH", "UID FETCH head", "IDLE"])
+@pytest.mark.parametrize(
+    "stage", sized(["LIST", "IDLE"], ["LIST", "EXAMINE", "UID SEARCH", "UID FETCH head", "IDLE"])
+)
 @pytest.mark.parametrize("name", LARGE)
 async def test_k7_no_lie_takes_more_memory_than_is_said(stage: str, name: str) -> None:
     cost = await told(stage, LIES[name], measured=True)

@@ -17,6 +17,7 @@ from spamd.storage.maintenance.verify import verify
 from spamd.storage.migrate import upgrade
 from spamd.storage.options import DatabaseOptions
 from spamd.training.ports import Selection
+from tests.sizes import sized
 from tests.storage.mails import (
     HAM,
     SPAM,
@@ -96,7 +97,7 @@ class Story:
         await import_file(self.teaching.work, path, self.teaching.clock)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(sized(2, 4)))
 async def test_random_operations_leave_what_a_fresh_database_taught_the_final_state_has(
     teaching: TeachingProcess, clock: FixedClock, tmp_path: Path, seed: int
 ) -> None:
