@@ -6,6 +6,7 @@ them; the environment variable TEST_REQUIRE turns such a skip into a failure
 """
 
 import fcntl
+import gc
 import re
 import tarfile
 from collections import Counter
@@ -27,6 +28,12 @@ pytest_plugins = [
     "tests.servers.postgresql",
     "tests.servers.stranger",
 ]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected to no garbage collection: it takes tests' time, and is measured."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

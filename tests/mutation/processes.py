@@ -61,6 +61,7 @@ class Held:
 
     def __init__(self) -> None:
         self._functions: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
+        gc.unfreeze()  # else what was collected is not among them
         everything = gc.get_objects()
         for found in everything:
             if isinstance(found, FunctionType):
