@@ -211,7 +211,7 @@ def trainer(
     from spamd.training.personal import PersonalTrainer
 
     return PersonalTrainer(
-        unit_of_work=store.user_unit_of_work,
+        unit_of_work=store.unit_of_work,
         clock=WallClock(),
         options=settings.training,
         observer=observer,
@@ -224,7 +224,7 @@ def user_trainer(store: "Store", settings: "Settings") -> "UserTrainer":
     from spamd.training.user_trainer import UserTrainer
 
     return UserTrainer(
-        unit_of_work=store.user_unit_of_work, clock=WallClock(), options=settings.training
+        unit_of_work=store.unit_of_work, clock=WallClock(), options=settings.training
     )
 
 

@@ -27,7 +27,6 @@ READ_BYTES = 64 * 1024
 CANCELLED_CLOSE_S = 1.0
 """So long the last reply may take on a connection that is ended by us or by a fault."""
 
-
 FRESH_S = 2.0
 """So long a client that has come may take to begin its first message while the daemon stops."""
 

@@ -37,7 +37,7 @@ from spamd.storage.corpus.held_lessons import SqlHeldLessons
 from spamd.storage.corpus.news import News
 from spamd.storage.corpus.snapshot import Snapshot
 from spamd.storage.corpus.sqlite_lookup import Preload
-from spamd.storage.corpus.unit_of_work import ModelCache, SqlUnitOfWork, load_model
+from spamd.storage.corpus.unit_of_work import ModelCache, load_model
 from spamd.storage.engine import Database
 from spamd.storage.kept_messages import SqlKeptMessages
 from spamd.storage.layers.memory import LayersInMemory
@@ -172,12 +172,8 @@ class Store:
         """Return since when at most the snapshot may lack a lesson; NaN: it was never read."""
         return nan if self._newest_at is None else self._clock.monotonic() - self._newest_at
 
-    def unit_of_work(self) -> SqlUnitOfWork:
-        """Return a new transaction on what was taught."""
-        return self.user_unit_of_work()  # lessons of the site change users' layers, too
-
-    def user_unit_of_work(self) -> SqlUserUnitOfWork:
-        """Return a new transaction on what was taught for users."""
+    def unit_of_work(self) -> SqlUserUnitOfWork:
+        """Return a new transaction on what was taught; lessons of the site change users' layers."""
         return SqlUserUnitOfWork(self.database, self._cache, self._clock)
 
     async def load_model(self, ids: NDArray[np.int64]) -> Model:

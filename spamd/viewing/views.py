@@ -89,13 +89,12 @@ class FreshKnowledge(StoreKnowledge):
 
     def __init__(self, store: "Store", settings: Settings) -> None:
         super().__init__(store, settings)
-        self._fresh = store
         self._turn = asyncio.Lock()
 
     async def senders(self) -> "Senders":
         """Return what is known of senders."""
         async with self._turn:
-            return await self._fresh.load_senders()
+            return await self._store.load_senders()
 
 
 class Told:

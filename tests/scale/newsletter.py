@@ -36,7 +36,7 @@ class Site:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.trainer = PersonalTrainer(
-            unit_of_work=store.user_unit_of_work,
+            unit_of_work=store.unit_of_work,
             clock=FixedClock(),
             options=TrainingOptions(pause_s=0, attempts=1),
             observer=None,

@@ -154,7 +154,7 @@ class Site:
             history, _ = await journal.history(connection, 3000)
             found["history"] = (history.keys, history.scores.tolist(), history.spam.tolist())
             for user in (BOB, CARL):
-                layer = await reading.layer_of(connection, user)
+                layer = (await reading.revised_layer(connection, user))[1]
                 words = [layer and layer.word_on(trait(news(n))) for n in range(60)]
                 found[user] = [word and word.log_odds for word in words]
         model = self.process.cache.snapshot

@@ -56,7 +56,7 @@ async def test_a_lesson_counts_for_its_user_at_once_and_only_once(
     assert first.after is not None
     assert first.after > 0.99
     async with database.reading() as connection:
-        layer = await reading.layer_of(connection, ANNA)
+        layer = (await reading.revised_layer(connection, ANNA))[1]
     assert layer is not None
     found = layer.word_on(trait(news(2)))
     assert found is not None
@@ -180,7 +180,7 @@ async def test_a_layer_follows_what_the_site_learns_of_its_mails(
         await layers.refresh(teaching.database)
         layer = layers.of(user) or (await layers.read([user]))[user]
         async with teaching.database.reading() as connection:
-            stored = await reading.layer_of(connection, user)
+            stored = (await reading.revised_layer(connection, user))[1]
         assert stored is not None
         word = layer.word_on(trait(alike[7]))
         assert (word is None) is (stored.word_on(trait(alike[7])) is None)

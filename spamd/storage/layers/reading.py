@@ -24,15 +24,13 @@ LESSON = user_lesson.c
 NOTHING_NEW: Mapping[bytes, Lesson | None] = {}
 
 
-async def layer_of(connection: AsyncConnection, user: str) -> Layer | None:
-    """Return a user's layer, None for who has taught nothing."""
-    return (await revised_layer(connection, user))[1]
-
-
 async def revised_layer(
     connection: AsyncConnection, user: str, site: Mapping[bytes, Lesson | None] = NOTHING_NEW
 ) -> tuple[int, Layer | None]:
-    """Return a user's layer with its revision, by one statement: it holds up a mail."""
+    """Return a user's layer, None for who has taught nothing, with its revision.
+
+    It is one statement, since a mail waits for it.
+    """
     wanted = (
         select(
             LESSON.id, LESSON.digest, LESSON.label, LESSON.origin, LESSON.sketch,

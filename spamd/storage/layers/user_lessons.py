@@ -35,7 +35,6 @@ MOST_KEPT = 5_000
 
 LESSON = user_lesson.c
 
-
 Sides = Mapping[int, frozenset[str]]
 """By origin, the labels that a user has given to its mails."""
 

@@ -21,7 +21,6 @@ from spamd.network.teaching_for import may_teach_for
 
 OFF = "learning over TCP is off: set web.password_file, or use a UNIX socket in web.listen"
 
-
 FOR_OTHERS = "for a user it takes the password: every account of the machine may come here"
 
 
